@@ -1,0 +1,60 @@
+# Needs git, make and Python 3.11 or newer; everything else goes into .venv, at the versions and
+# hashes in constraints.txt. To use another interpreter: make demo PYTHON=python3.12
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+LOCKENV := .lockenv
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test lint lock docs clean check-python
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+env: $(STAMP) ## Make the environment in .venv (the other targets do so when they need it)
+
+demo: $(STAMP) ## Analyze the sample incident and write demo_report.html
+	@$(BIN)/kvpm demo -o demo_report.html --force
+
+test: lint ## Run the linters, the type checker and the tests
+	@sh tools/ensure_browser.sh
+	$(BIN)/pytest
+
+lint: $(STAMP) ## Run the linters and the type checker only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(STAMP) ## Write the generated reference pages anew
+	@$(BIN)/python -m analyzer.docs
+
+# Run it with the oldest Python that pyproject.toml allows: pip-tools resolves for the one it runs on.
+lock: check-python ## Bring constraints.txt in line with pyproject.toml (UPGRADE=1: newest releases)
+	@$(PYTHON) -m venv --clear $(LOCKENV)
+	@$(LOCKENV)/bin/python -m pip install --quiet pip-tools
+	CUSTOM_COMPILE_COMMAND="make lock" $(LOCKENV)/bin/pip-compile --quiet --no-config \
+		--extra dev --build-deps-for editable --generate-hashes --allow-unsafe --strip-extras \
+		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
+		--newline lf $(if $(UPGRADE),--upgrade) --output-file constraints.txt pyproject.toml
+	@rm -rf $(LOCKENV)
+
+clean: ## Remove reports, builds and caches (.venv stays)
+	@rm -rf build dist *.egg-info demo_report.html $(LOCKENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+$(STAMP): constraints.txt pyproject.toml
+	@$(MAKE) --no-print-directory check-python
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV), about a minute ..."
+	@$(BIN)/python -m pip install -qq --require-hashes -r constraints.txt
+	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e .
+	@touch $@
+
+check-python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "Python 3.11 or newer is needed, and '$(PYTHON)' is not; try: make PYTHON=python3.12 TARGET" >&2; \
+		exit 1; }
