@@ -1,0 +1,87 @@
+"""From what the user typed to the list of inputs: files, folders, globs and standard input."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from analyzer.errors import KvpmError
+
+STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One input. `path` is None for standard input.
+
+    `name` is how it is shown and stored: as given, or below the folder that was given. `folder` is the
+    folder it lies in; files of one folder are taken for one server unless something says otherwise.
+    `named` is False for a file that was found in a folder or by a glob, not named itself.
+    """
+
+    path: Path | None
+    name: str
+    folder: str
+    named: bool = True
+
+
+def is_trace(path: Path) -> bool:
+    """True for a stored trace (a folder with a manifest)."""
+    return path.is_dir() and (path / "manifest.json").is_file()
+
+
+def find_inputs(given: Sequence[str]) -> list[Input]:
+    """The inputs behind `given`, in a stable order, each once.
+
+    Raises KvpmError for a path that does not exist or a pattern that matches nothing.
+    """
+    inputs: list[Input] = []
+    seen: set[Path] = set()
+    for text in given:
+        if text == STDIN:
+            inputs.append(Input(None, "stdin", "stdin"))
+            continue
+        for item in _expand(text):
+            real = item.path.resolve() if item.path else None
+            if real is not None and real not in seen:
+                seen.add(real)
+                inputs.append(item)
+    return inputs
+
+
+def _expand(text: str) -> list[Input]:
+    path = Path(text)
+    if path.is_dir():
+        return _walk(path)
+    if os.path.lexists(path):
+        return [Input(path, text, _folder(path))]
+    if glob.has_magic(text):
+        matches = sorted(glob.glob(text, recursive=True))
+        if not matches:
+            raise KvpmError(f"no file matches {text!r}", hint="quote the pattern, or name the files")
+        found: list[Input] = []
+        for match in matches:
+            part = Path(match)
+            found += _walk(part) if part.is_dir() else [Input(part, match, _folder(part), named=False)]
+        return found
+    raise KvpmError(f"no such file or folder: {text}", hint="check the path; '-' reads standard input")
+
+
+def _folder(path: Path) -> str:
+    return str(path.resolve().parent)
+
+
+def _walk(folder: Path) -> list[Input]:
+    """Regular files below `folder`, hidden ones and stored traces left out."""
+    found: list[Input] = []
+    for root, dirs, files in os.walk(folder):
+        here = Path(root)
+        dirs[:] = sorted(d for d in dirs if not d.startswith(".") and not is_trace(here / d))
+        for name in sorted(files):
+            path = here / name
+            if not name.startswith(".") and path.is_file():
+                found.append(Input(path, str(path), _folder(path), named=False))
+    return found

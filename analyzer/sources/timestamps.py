@@ -1,0 +1,208 @@
+"""Reads time stamps, and decides what a clock without a zone or a year means.
+
+Every decision is kept as a sentence for the manifest and the report.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
+from statistics import median
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from analyzer.errors import KvpmError
+
+_ISO = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?: ?(Z|UTC|[+-]\d\d:?\d\d))?"
+)
+_SHORT = re.compile(r"(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?")
+_MONTHS = {m: i for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
+_SYSLOG = re.compile(r"([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?")
+_OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
+
+# Years before the first engine, or far ahead, are not a log's time but a damaged stamp.
+_SANE_YEARS = range(2015, 2101)
+# A year-less stamp that jumps back by more than this has passed New Year.
+_NEW_YEAR = timedelta(days=300)
+# Collectors stamp within minutes; zones differ by quarters of an hour.
+_ZONE_STEP_S = 900
+
+
+@lru_cache(maxsize=8192)
+def parse_iso(text: str) -> datetime | None:
+    """`2026-01-02 03:04:05[.123][zone]`, with T or a blank; naive without a zone. None when damaged.
+
+    syslog's `Jan  2 03:04:05` comes back without its year too (see `parse_short`).
+    """
+    match = _ISO.fullmatch(text)
+    if match is None:
+        return _parse_syslog(text)
+    year, month, day, hour, minute, second = (int(match[i]) for i in range(1, 7))
+    micro = int((match[7] or "0")[:6].ljust(6, "0"))
+    if year not in _SANE_YEARS:
+        return None
+    try:
+        return datetime(year, month, day, hour, minute, second, micro, tzinfo=_zone(match[8]))
+    except ValueError:
+        return None
+
+
+def _parse_syslog(text: str) -> datetime | None:
+    match = _SYSLOG.fullmatch(text)
+    if match is None or match[1] not in _MONTHS:
+        return None
+    return _yearless(_MONTHS[match[1]], *(int(match[i]) for i in range(2, 6)), match[6])
+
+
+@lru_cache(maxsize=8192)
+def parse_short(text: str) -> datetime | None:
+    """`11-30 05:55:58`, which has no year: comes back in the year 1904 (a leap year)."""
+    match = _SHORT.fullmatch(text)
+    if match is None:
+        return None
+    return _yearless(*(int(match[i]) for i in range(1, 6)), match[6])
+
+
+NO_YEAR = 1904
+
+
+def _yearless(month: int, day: int, hour: int, minute: int, second: int, micro: str | None) -> datetime | None:
+    try:
+        return datetime(NO_YEAR, month, day, hour, minute, second, int((micro or "0").ljust(6, "0")))
+    except ValueError:
+        return None
+
+
+def _zone(text: str | None) -> timezone | None:
+    if text is None:
+        return None
+    match = _OFFSET.fullmatch(text)
+    if match is None:
+        return UTC
+    delta = timedelta(hours=int(match[2]), minutes=int(match[3]))
+    return timezone(-delta if match[1] == "-" else delta)
+
+
+def parse_epoch(value: object) -> datetime | None:
+    """Epoch seconds, milliseconds, microseconds or nanoseconds, told by size; None for anything else."""
+    if isinstance(value, str):
+        if not re.fullmatch(r"\d{10}(?:\.\d+)?|\d{13}|\d{16}|\d{19}", value):
+            return None
+        value = float(value) if "." in value else int(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    for scale in (1, 1_000, 1_000_000, 1_000_000_000):
+        seconds = value / scale
+        if 1.4e9 < seconds < 4.2e9:
+            return datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds)
+    return None
+
+
+def zone_from_option(text: str) -> timezone | ZoneInfo:
+    """What `--tz` means: an IANA name or an offset such as +08:00."""
+    match = _OFFSET.fullmatch(text)
+    if match:
+        zone = _zone(text)
+        assert zone is not None
+        return zone
+    if text.upper() in ("Z", "UTC", "GMT"):
+        return UTC
+    try:
+        return ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise KvpmError(
+            f"unknown time zone {text!r}", hint="use a name such as Asia/Shanghai or an offset such as +08:00"
+        ) from None
+
+
+@dataclass(slots=True)
+class Clock:
+    """Turns a source's inner stamps into UTC.
+
+    `zone` is what `--tz` said; without it the offset is taken from stamps of the collector, and without
+    those the clock is taken to be UTC. `year` is what `--year` said; without it the year is that of a
+    dated stamp in the same source, or else the latest that does not lie ahead of `newest` (the
+    file's modification time).
+    """
+
+    zone: timezone | ZoneInfo | None
+    year: int | None
+    newest: datetime
+    offset: timedelta = timedelta(0)
+    decisions: list[str] = field(default_factory=list)
+    _year_now: int | None = None
+    _last_short: datetime | None = None
+
+    def decide(self, pairs: list[tuple[datetime, datetime]], dated: datetime | None) -> None:
+        """Settle zone and year from the beginning of the source.
+
+        `pairs` are (inner naive, outer UTC) of the same records; `dated` a stamp with a year.
+        """
+        if self.zone is not None:
+            self.decisions.append(f"stamps without a zone read as {self.zone} (--tz)")
+        elif pairs:
+            year_free = [(i.replace(year=o.year) if i.year == NO_YEAR else i, o) for i, o in pairs]
+            seconds = median((i - o.replace(tzinfo=None)).total_seconds() for i, o in year_free)
+            self.offset = timedelta(seconds=round(seconds / _ZONE_STEP_S) * _ZONE_STEP_S)
+            if self.offset:
+                self.decisions.append(
+                    f"inner stamps are {_hours(self.offset)} against the collector's: "
+                    "inner times used, shifted to UTC by that"
+                )
+            else:
+                self.decisions.append("inner and collector's stamps agree: inner times used, as UTC")
+        else:
+            self.decisions.append("stamps have no zone and nothing tells it: read as UTC (set --tz)")
+        self._year_now = self.year
+        if self.year is None and (dated or pairs):
+            self._year_now = (dated or pairs[0][1]).year
+
+    def to_utc(self, naive: datetime) -> datetime:
+        """A naive inner stamp (year-less ones from `parse_short`) as UTC."""
+        if naive.year == NO_YEAR:
+            naive = self._with_year(naive)
+        if self.zone is not None:
+            return naive.replace(tzinfo=self.zone).astimezone(UTC)
+        return (naive - self.offset).replace(tzinfo=UTC)
+
+    def _with_year(self, short: datetime) -> datetime:
+        if self._year_now is None:
+            self._year_now = self._guess(short)
+            self.decisions.append(
+                f"stamps have no year: read as {self._year_now}, the latest that is not ahead of the file (set --year)"
+            )
+        if self._last_short is not None and self._last_short - short > _NEW_YEAR:
+            self._year_now += 1
+            self.decisions.append(f"the stamps pass New Year: {self._year_now} from there on")
+        elif self._last_short is not None and short - self._last_short > _NEW_YEAR:
+            # newest-first logs pass it backwards
+            self._year_now -= 1
+        self._last_short = short
+        return _replace_year(short, self._year_now)
+
+    def _guess(self, short: datetime) -> int:
+        limit = self.newest.replace(tzinfo=None) + timedelta(days=1)
+        for year in range(limit.year, limit.year - 9, -1):
+            if (short.month, short.day) == (2, 29) and not _is_leap(year):
+                continue
+            if _replace_year(short, year) <= limit:
+                return year
+        return limit.year
+
+
+def _is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+def _replace_year(moment: datetime, year: int) -> datetime:
+    if (moment.month, moment.day) == (2, 29) and not _is_leap(year):
+        return moment.replace(year=year, month=3, day=1)
+    return moment.replace(year=year)
+
+
+def _hours(delta: timedelta) -> str:
+    minutes = round(delta.total_seconds() / 60)
+    sign = "-" if minutes < 0 else "+"
+    return f"{sign}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
