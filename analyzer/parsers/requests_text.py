@@ -1,0 +1,129 @@
+"""One request's lines, put together: received, finished, aborted, with the numbers each carries.
+
+Only lengths, counts, times and ids are kept; prompts and outputs are not.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from analyzer.formats.model import Parsed
+from analyzer.formats.pyrepr import read_repr
+
+Row = dict[str, Any]
+
+# Requests that were received and never ended are held until the end; this bounds the memory for them.
+MAX_OPEN = 200_000
+
+
+def meta_values(text: str) -> Row:
+    """What SGLang's `out={…}` or its JSON event tells of a request, in column names."""
+    document: Any
+    try:
+        document = json.loads(text)
+    except ValueError:
+        document, _ = read_repr(text)
+    if not isinstance(document, dict):
+        return {}
+    out = document.get("out", document)
+    meta = out.get("meta_info", {}) if isinstance(out, dict) else {}
+    if not isinstance(meta, dict):
+        meta = {}
+    row: Row = {}
+    rid = document.get("rid") or meta.get("id")
+    if isinstance(rid, str):
+        row["rid"] = rid
+    if document.get("event", "").startswith("request.received"):
+        row["_received"] = True
+    for column, key in (
+        ("prompt_tokens", "prompt_tokens"),
+        ("output_tokens", "completion_tokens"),
+        ("cached_tokens", "cached_tokens"),
+    ):
+        if isinstance(meta.get(key), int):
+            row[column] = meta[key]
+    for key in ("num_retractions", "total_retractions"):
+        if isinstance(meta.get(key), int):
+            row["retractions"] = meta[key]
+    for column, key in (("queue_s", "queue_time"), ("ttft_s", "first_token_latency"), ("e2e_s", "e2e_latency")):
+        if isinstance(meta.get(key), (int, float)):
+            row[column] = float(meta[key])
+    details = meta.get("cached_tokens_details")
+    if isinstance(details, dict):
+        for tier in ("device", "host", "storage"):
+            if isinstance(details.get(tier), int):
+                row[f"cached_{tier}_tokens"] = details[tier]
+    for column, key in (("arrival_ts", "request_received_ts"), ("finish_ts", "request_finished_ts")):
+        if isinstance(meta.get(key), (int, float)) and meta[key] > 1e9:
+            row[column] = datetime.fromtimestamp(0, UTC) + timedelta(seconds=float(meta[key]))
+    reason = meta.get("finish_reason")
+    if meta:
+        kind = reason.get("type") if isinstance(reason, dict) else reason
+        row["status"] = "aborted" if kind == "abort" else "finished"
+    return row
+
+
+class RequestLines:
+    """Collects the lines of each request until it ends.
+
+    `add` returns the rows that became whole; `rest` the ones still open at the end. Whether those are
+    unfinished is known only where the engine logs finishes at all (`finishes_logged`).
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[str, Row] = {}
+        self.finishes_logged = False
+
+    def add(self, parsed: Parsed, row: Row) -> list[Row]:
+        """Take in one parsed request line; `row` has origin columns, `ts` and the parsed values."""
+        if parsed.argument_text:
+            row |= meta_values(parsed.argument_text)
+        received = row.pop("_received", False)
+        ts = row.get("ts")
+        entry = parsed.extra.get("entry_time")
+        if entry is not None:
+            row["arrival_ts"] = datetime.fromtimestamp(0, UTC) + timedelta(seconds=float(entry))
+        if parsed.format.id in ("sglang.request_times",):
+            forward = parsed.extra.get("forward_ms")
+            if forward is not None and row.get("queue_s") is not None:
+                row["e2e_s"] = row["queue_s"] + float(forward) / 1000.0
+            row["finish_ts"] = ts
+            return [row]
+        rids = str(row.get("rid") or "").split(",")
+        done: list[Row] = []
+        for rid in rids:
+            one = {**row, "rid": rid or None}
+            ends = one.get("status") in ("finished", "aborted", "error") and not received
+            first = self._open.pop(rid, None) if rid else None
+            if ends:
+                self.finishes_logged = self.finishes_logged or one.get("status") == "finished"
+                one.setdefault("finish_ts", ts)
+                done.append(_merged(first, one))
+            elif rid:
+                one.setdefault("arrival_ts", ts)
+                self._open[rid] = _merged(first, one) if first else one
+                if len(self._open) > MAX_OPEN:
+                    done.append(self._open.pop(next(iter(self._open))))
+        return done
+
+    def rest(self) -> list[Row]:
+        """Requests with a beginning and no end."""
+        rows = list(self._open.values())
+        self._open.clear()
+        if self.finishes_logged:
+            for row in rows:
+                row.setdefault("status", "unfinished")
+        return rows
+
+
+def _merged(first: Row | None, last: Row) -> Row:
+    """Both lines' values: the origin of the first, the numbers of the last."""
+    if first is None:
+        return last
+    origin = {k: first[k] for k in ("source_id", "record", "ts", "outer_ts", "arrival_ts") if k in first}
+    row = {**first, **{k: v for k, v in last.items() if v is not None}, **origin}
+    if row.get("e2e_s") is None and row.get("arrival_ts") and row.get("finish_ts"):
+        row["e2e_s"] = (row["finish_ts"] - row["arrival_ts"]).total_seconds()
+    return row

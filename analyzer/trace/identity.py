@@ -1,0 +1,247 @@
+"""Which server a row belongs to, and which of its process lifetimes.
+
+Works on what all sources of a trace said of themselves, so the answer does not depend on the order in
+which they were read. The rules, first match wins:
+
+1. `--instance PATTERN=NAME`, matched against the source's path and the collector's pod or container;
+2. the pod or container that the collector names;
+3. host:port of the server's own arguments;
+4. the folder the source lies in; sources of one folder are one server, unless their ports differ or
+   they report for the same ranks at the same time (then they are told apart by file name).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from fnmatch import fnmatch
+from pathlib import PurePath
+
+from analyzer.errors import KvpmError
+from analyzer.trace.streams import Mark, Stream
+
+_ANY_HOST = frozenset(("", "0.0.0.0", "::", "[::]"))
+# Ranks of one server start within this of each other; a restart needs at least a model load.
+_SAME_START = timedelta(seconds=120)
+# Reports of the same rank in two files for longer than this cannot come from one process.
+_OVERLAP = timedelta(seconds=5)
+# SGLang prints its arguments twice while it starts; a crash loop prints them again later.
+_STARTS_AGAIN = timedelta(seconds=20)
+
+
+@dataclass(slots=True)
+class SourceStream:
+    """One collector stream of one source, with what identifies it."""
+
+    source_id: str
+    path: str
+    folder: str
+    stream: Stream
+    descending: bool = False
+
+
+@dataclass(slots=True)
+class Run:
+    """One process lifetime: `start` is None for one that was already up when the capture began."""
+
+    run_id: str
+    start: datetime | None
+    source_id: str = ""
+    record: int = 0
+    engine: str = ""
+
+
+@dataclass(slots=True)
+class Identity:
+    """Instance by (source, stream), runs by instance, and how each name was found."""
+
+    instance: dict[tuple[str, str], str] = field(default_factory=dict)
+    runs: dict[str, list[Run]] = field(default_factory=dict)
+    aliases: list[dict[str, str]] = field(default_factory=list)
+
+    def run_of(self, instance: str, ts: datetime | None) -> str:
+        """The run that was up at `ts`; rows without a time belong to the first."""
+        runs = self.runs[instance]
+        starts = [r.start for r in runs[1:] if r.start is not None]
+        if ts is None:
+            return runs[0].run_id
+        return runs[bisect_right(starts, ts)].run_id
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRule:
+    """One `--instance PATTERN=NAME`."""
+
+    pattern: str
+    name: str
+
+    def matches(self, text: str) -> bool:
+        """Shell-style; a pattern without wildcards matches as a part of the text."""
+        return bool(text) and (fnmatch(text, self.pattern) or self.pattern in text)
+
+
+def parse_instance_rules(options: tuple[str, ...]) -> list[InstanceRule]:
+    """`PATTERN=NAME` options as rules; raises KvpmError for one without both parts."""
+    rules = []
+    for option in options:
+        pattern, equals, name = option.partition("=")
+        if not (equals and pattern and name):
+            raise KvpmError(f"--instance {option!r} is not PATTERN=NAME", hint="for example --instance 'pod-7*=prefill-0'")
+        rules.append(InstanceRule(pattern, name))
+    return rules
+
+
+def identify(streams: list[SourceStream], rules: list[InstanceRule]) -> Identity:
+    """Name the instance of every stream and find its runs."""
+    identity = Identity()
+    waiting: list[SourceStream] = []
+    for s in streams:
+        rule = next((r for r in rules if r.matches(s.path) or r.matches(s.stream.origin)), None)
+        if rule:
+            _name(identity, s, rule.name, f"--instance {rule.pattern}")
+        elif s.stream.origin:
+            _name(identity, s, s.stream.origin, "named by the log collector")
+        else:
+            waiting.append(s)
+    _by_folder(identity, waiting)
+    _split_engines(identity, streams)
+    _find_runs(identity, streams)
+    return identity
+
+
+def _name(identity: Identity, s: SourceStream, name: str, why: str) -> None:
+    identity.instance[s.source_id, s.stream.origin] = name
+    identity.aliases.append({"source": s.path, "stream": s.stream.origin, "instance": name, "because": why})
+
+
+def _by_folder(identity: Identity, streams: list[SourceStream]) -> None:
+    folders: dict[str, list[SourceStream]] = {}
+    for s in streams:
+        folders.setdefault(s.folder, []).append(s)
+    labels = _short_names(list(folders))
+    for folder, members in folders.items():
+        known = {a for s in members for a in s.stream.addresses}
+        ports = {port for _, port in known}
+        for s in members:
+            own = s.stream.addresses
+            routable = [f"{h}:{p}" for h, p in (own or (sorted(known) if len(known) == 1 else [])) if h not in _ANY_HOST]
+            if routable:
+                _name(identity, s, routable[0], "address in the server arguments" + ("" if own else " of the same folder"))
+            elif own and len(ports) > 1:
+                _name(identity, s, f"{labels[folder]}:{own[0][1]}", "folder and port in the server arguments")
+            else:
+                _name(identity, s, labels[folder], "folder of the source")
+        _part_overlapping(identity, members)
+
+
+def _part_overlapping(identity: Identity, members: list[SourceStream]) -> None:
+    """Tell apart sources of one folder that report for the same ranks at the same time."""
+    by_name: dict[str, list[SourceStream]] = {}
+    for s in members:
+        by_name.setdefault(identity.instance[s.source_id, s.stream.origin], []).append(s)
+    for name, group in by_name.items():
+        clash = any(_overlap(a.stream, b.stream) for i, a in enumerate(group) for b in group[i + 1 :])
+        if not clash:
+            continue
+        for s in group:
+            stem = PurePath(s.path).name.split(".")[0]
+            new = f"{name}/{stem}"
+            identity.instance[s.source_id, s.stream.origin] = new
+            for alias in identity.aliases:
+                if alias["source"] == s.path and alias["stream"] == s.stream.origin:
+                    alias |= {"instance": new, "because": alias["because"] + "; same ranks reported at the same time"}
+
+
+def _overlap(a: Stream, b: Stream) -> bool:
+    for key, (first, last) in a.spans.items():
+        other = b.spans.get(key)
+        if other and min(last, other[1]) - max(first, other[0]) > _OVERLAP:
+            return True
+    return False
+
+
+def _split_engines(identity: Identity, streams: list[SourceStream]) -> None:
+    """Two serving engines are two servers, whatever they share."""
+    engines: dict[str, set[str]] = {}
+    for s in streams:
+        name = identity.instance[s.source_id, s.stream.origin]
+        engines.setdefault(name, set()).update(s.stream.engines - {"lmcache"})
+    for s in streams:
+        key = (s.source_id, s.stream.origin)
+        name = identity.instance[key]
+        own = s.stream.engines - {"lmcache"}
+        if len(engines[name]) > 1 and len(own) == 1:
+            identity.instance[key] = f"{name}/{next(iter(own))}"
+            for alias in identity.aliases:
+                if alias["source"] == s.path and alias["stream"] == s.stream.origin:
+                    alias |= {"instance": identity.instance[key], "because": alias["because"] + "; two engines"}
+
+
+def _short_names(folders: list[str]) -> dict[str, str]:
+    """The shortest trailing part of each folder that no other folder shares."""
+    names: dict[str, str] = {}
+    for folder in folders:
+        parts = [p for p in PurePath(folder).parts if p not in ("/", "\\")] or [folder]
+        for size in range(1, len(parts) + 1):
+            name = "/".join(parts[-size:])
+            if not any(o != folder and f"/{o}".endswith(f"/{name}") for o in folders):
+                break
+        names[folder] = name
+    return names
+
+
+def _find_runs(identity: Identity, streams: list[SourceStream]) -> None:
+    starts: dict[str, list[Run]] = {}
+    earliest: dict[str, datetime] = {}
+    for s in streams:
+        name = identity.instance[s.source_id, s.stream.origin]
+        starts.setdefault(name, [])
+        engine = next(iter(sorted(s.stream.engines - {"lmcache"})), "lmcache")
+        for mark in run_starts(s.stream.marks, s.descending):
+            starts[name].append(Run("", mark.ts, s.source_id, mark.record, engine))
+        first = min((m.ts for m in s.stream.marks), default=None)
+        if first is not None:
+            earliest[name] = min(first, earliest.get(name, first))
+    for name, found in starts.items():
+        found.sort(key=lambda r: (r.start, r.source_id, r.record))
+        runs: list[Run] = []
+        for run in found:
+            assert run.start is not None
+            last = runs[-1].start if runs else None
+            if last is not None and run.start - last < _SAME_START and runs[-1].source_id != run.source_id:
+                continue
+            runs.append(run)
+        if not runs or (name in earliest and runs[0].start is not None and earliest[name] < runs[0].start):
+            runs.insert(0, Run("", None))
+        for number, run in enumerate(runs, 1):
+            run.run_id = f"r{number}"
+        identity.runs[name] = runs
+
+
+def run_starts(marks: list[Mark], descending: bool) -> list[Mark]:
+    """The marks at which a process lifetime begins, in time order."""
+    ordered = sorted(marks, key=lambda m: (m.ts, -m.record if descending else m.record))
+    found: list[Mark] = []
+    phase = ""
+    seen: dict[str, Mark] = {}
+    for mark in ordered:
+        if mark.role == "start":
+            before = seen.get(mark.format)
+            again = before is not None and mark.ts - before.ts > _STARTS_AGAIN and before.pid != mark.pid
+            again = again or (before is not None and mark.pid is None and mark.ts - before.ts > _STARTS_AGAIN)
+            if phase != "starting" or (again and not _parallel(mark, before)):
+                found.append(mark)
+                seen = {}
+            phase = "starting"
+            seen[mark.format] = mark
+        elif mark.role in ("serving", "ready"):
+            phase = "serving"
+        else:
+            phase = "ended"
+    return found
+
+
+def _parallel(mark: Mark, before: Mark | None) -> bool:
+    """Ranks of one server print the same start line each; only a late one is a new start."""
+    return before is not None and mark.ts - before.ts < _SAME_START and mark.format == "vllm.engine_init"

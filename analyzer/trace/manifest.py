@@ -1,0 +1,92 @@
+"""The manifest of a stored trace: what is in it, where from, and what was decided while reading."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from analyzer import __version__
+from analyzer.errors import ExitCode, KvpmError, NothingUsableError
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+
+
+@dataclass(slots=True)
+class StoredFile:
+    """One Parquet file: its path below the trace, and its rows."""
+
+    path: str
+    rows: int
+
+
+@dataclass(slots=True)
+class StoredSource:
+    """One input with its account (`row`: the `sources` table's columns) and what identifies its server."""
+
+    source_id: str
+    path: str
+    folder: str
+    size: int
+    sha256: str | None
+    row: dict[str, Any]
+    streams: list[dict[str, Any]]
+    descending: bool
+    files: dict[str, StoredFile] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Manifest:
+    """The whole of `manifest.json`."""
+
+    format_version: int = FORMAT_VERSION
+    tool_version: str = __version__
+    sources: list[StoredSource] = field(default_factory=list)
+    aliases: list[dict[str, str]] = field(default_factory=list)
+    runs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    totals: dict[str, int] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        """Replace the manifest of `folder` in one step; what it names must be on disk by then."""
+        text = json.dumps(asdict(self), indent=1, ensure_ascii=False, default=str)
+        replace_file(folder / MANIFEST, text.encode("utf-8", "backslashreplace"))
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write `content` aside, sync it and rename it to `path`."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    with aside.open("wb") as handle:
+        handle.write(content)
+        handle.flush()
+        os.fsync(handle.fileno())
+    aside.replace(path)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a stored trace; raises KvpmError when it is no trace or from a newer release."""
+    path = folder / MANIFEST
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        version = document["format_version"]
+    except FileNotFoundError:
+        raise NothingUsableError(f"{folder} is no stored trace: it has no {MANIFEST}") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise KvpmError(
+            f"{path} cannot be read: {error}",
+            hint="ingest the logs again",
+            exit_code=ExitCode.INPUT_CUT,
+        ) from error
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise NothingUsableError(
+            f"{folder} has trace format {version}; this release reads up to {FORMAT_VERSION}",
+            hint="update kvpm, or ingest the logs again with this release",
+        )
+    sources = [
+        StoredSource(**{**s, "files": {t: StoredFile(**f) for t, f in s["files"].items()}})
+        for s in document["sources"]
+    ]
+    return Manifest(**{**document, "sources": sources})

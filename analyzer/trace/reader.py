@@ -1,0 +1,101 @@
+"""Opens a stored trace as a DuckDB database with all views in place.
+
+Only the stored trace is read. Any other Parquet reader can read it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from analyzer.resources import sql_dir
+from analyzer.trace.manifest import Manifest, read_manifest
+from analyzer.trace.schema import TABLES, Table
+
+LAYERS = ("base", "signals", "checklist")
+
+
+@dataclass(frozen=True, slots=True)
+class SqlFile:
+    """One file of the SQL library; each makes the views it is named after."""
+
+    layer: str
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ordering number and ending."""
+        return self.path.stem
+
+    @property
+    def text(self) -> str:
+        """The statements."""
+        return self.path.read_text(encoding="utf-8")
+
+
+def sql_files() -> Iterator[SqlFile]:
+    """All files of the SQL library in the order in which they build on each other."""
+    for layer in LAYERS:
+        folder = sql_dir() / layer
+        order = [line.strip() for line in (folder / "ORDER").read_text(encoding="utf-8").splitlines()]
+        for name in order:
+            if name and not name.startswith("#"):
+                yield SqlFile(layer, folder / f"{name}.sql")
+
+
+class Trace:
+    """An opened trace: `con` is a DuckDB connection in which tables and views have their names.
+
+    The connection is in memory and cannot change the stored files.
+    """
+
+    def __init__(self, path: Path, *, memory_limit: str = "2GB") -> None:
+        self.path = path
+        self.manifest: Manifest = read_manifest(path)
+        self.con = duckdb.connect(":memory:")
+        self.con.execute("SET TimeZone = 'UTC'")
+        self.con.execute(f"SET memory_limit = '{memory_limit}'")
+        self._tables()
+        create_views(self.con)
+
+    def _tables(self) -> None:
+        for table in TABLES.values():
+            if table.name == "sources":
+                files = [self.path / "sources" / "sources.parquet"]
+            else:
+                files = [
+                    self.path / s.files[table.name].path for s in self.manifest.sources if table.name in s.files
+                ]
+            make_table(self.con, table, files)
+
+    def close(self) -> None:
+        """Release the connection."""
+        self.con.close()
+
+    def __enter__(self) -> Trace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def make_table(con: duckdb.DuckDBPyConnection, table: Table, files: list[Path]) -> None:
+    """A view over the Parquet files, or an empty table with the same columns when there are none."""
+    if files:
+        names = ", ".join("'" + str(f).replace("'", "''") + "'" for f in files)
+        con.execute(f"CREATE VIEW {table.name} AS SELECT * FROM read_parquet([{names}])")
+        return
+    empty = pa.table({f.name: pa.array([], f.type) for f in table.arrow})
+    con.register(f"_empty_{table.name}", empty)
+    con.execute(f"CREATE TABLE {table.name} AS SELECT * FROM _empty_{table.name}")
+    con.unregister(f"_empty_{table.name}")
+
+
+def create_views(con: duckdb.DuckDBPyConnection) -> None:
+    """Make every view of the SQL library on a connection that has the tables."""
+    for file in sql_files():
+        con.execute(file.text)

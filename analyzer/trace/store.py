@@ -1,0 +1,85 @@
+"""Writes a trace folder: one Parquet file per source and table, named by the manifest.
+
+Nothing is visible before the manifest names it: files are written aside, synced and renamed, the
+manifest is replaced last, and only then are files that it no longer names removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analyzer.trace.identity import Identity
+from analyzer.trace.manifest import MANIFEST, Manifest, StoredFile, StoredSource
+from analyzer.trace.schema import TABLES
+
+_ROW_GROUP = 128 * 1024
+ROW_TABLES = tuple(name for name in TABLES if name != "sources")
+
+
+def assign(table: pa.Table, source_id: str, identity: Identity) -> pa.Table:
+    """`table` (one source's rows) with instance and run_id filled in, sorted by time and record."""
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    parts: list[pl.DataFrame] = []
+    for (stream,), rows in frame.group_by("stream", maintain_order=True):
+        instance = identity.instance[source_id, str(stream or "")]
+        runs = identity.runs[instance]
+        starts = [r.start for r in runs[1:] if r.start is not None]
+        ids = [r.run_id for r in runs]
+        if starts:
+            # number of starts at or before the row's time; rows without a time belong to the first run
+            run = pl.lit(0, dtype=pl.Int64)
+            for start in starts:
+                run = run + (pl.col("ts").fill_null(pl.lit(start) - pl.duration(days=1)) >= pl.lit(start)).cast(pl.Int64)
+            rows = rows.with_columns(run.replace_strict(dict(enumerate(ids)), return_dtype=pl.String).alias("run_id"))
+        else:
+            rows = rows.with_columns(pl.lit(ids[0]).alias("run_id"))
+        parts.append(rows.with_columns(pl.lit(instance).alias("instance")))
+    whole = pl.concat(parts).sort("ts", "record", nulls_last=True, maintain_order=True)
+    return whole.to_arrow().cast(table.schema)
+
+
+def write_table(folder: Path, table_name: str, source_id: str, table: pa.Table) -> StoredFile:
+    """Write rows aside, sync, and rename to a name made from their content."""
+    target = folder / table_name
+    target.mkdir(parents=True, exist_ok=True)
+    aside = target / f".{source_id}.{os.getpid()}.partial"
+    pq.write_table(table, aside, compression="zstd", row_group_size=_ROW_GROUP)
+    digest = hashlib.sha256(aside.read_bytes()).hexdigest()[:12]
+    path = target / f"{source_id}-{digest}.parquet"
+    with aside.open("rb+") as handle:
+        os.fsync(handle.fileno())
+    aside.replace(path)
+    return StoredFile(f"{table_name}/{path.name}", table.num_rows)
+
+
+def read_rows(folder: Path, stored: StoredFile) -> pa.Table:
+    """The rows of one stored file."""
+    return pq.read_table(folder / stored.path)
+
+
+def write_sources_table(folder: Path, sources: Iterable[StoredSource]) -> None:
+    """The `sources` table is small and derived from the manifest: written whole each time."""
+    rows = [s.row for s in sources]
+    table = pa.Table.from_pylist(rows, schema=TABLES["sources"].arrow)
+    target = folder / "sources"
+    target.mkdir(parents=True, exist_ok=True)
+    aside = target / f".sources.{os.getpid()}.partial"
+    pq.write_table(table, aside, compression="zstd")
+    aside.replace(target / "sources.parquet")
+
+
+def remove_unnamed(folder: Path, manifest: Manifest) -> None:
+    """Remove Parquet files that the manifest does not name, and what an interrupted write left."""
+    named = {f.path for s in manifest.sources for f in s.files.values()} | {"sources/sources.parquet", MANIFEST}
+    for table in TABLES:
+        for path in (folder / table).glob("*"):
+            if f"{table}/{path.name}" not in named:
+                path.unlink()
