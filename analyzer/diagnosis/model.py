@@ -1,0 +1,163 @@
+"""The diagnosis as data: what `kvpm diagnose --json` prints and what the report renders.
+
+Plain frozen dataclasses; `to_dict` gives the JSON object. Absent values are None, never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+SCHEMA_VERSION = 1
+
+Answer = Literal["yes", "no", "partly", "cannot_tell"]
+Confidence = Literal["high", "medium", "low"]
+Cause = Literal[
+    "crash",
+    "restart",
+    "hang",
+    "unschedulable",
+    "l1_bound",
+    "reservation_bound",
+    "cap_bound",
+    "prefill_bound",
+    "l2_bound",
+    "transfer_bound",
+    "decode_bound",
+    "skew",
+    "none",
+    "insufficient_data",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A half-open time range in UTC; either end may be unknown."""
+
+    start: datetime | None
+    end: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One number behind an answer, with its unit, its time range and the lines it was read from.
+
+    `source` is `path:line` (or several, comma-separated) of the rows that gave the value.
+    """
+
+    name: str
+    value: float | int | str | bool | None
+    unit: str = ""
+    start: datetime | None = None
+    end: datetime | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingSignal:
+    """A signal that would have been needed, and how to record it next time."""
+
+    signal: str
+    flag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """One checklist question with its answer.
+
+    `id` is stable (`ttft_broke`, `l1_full`, …); `sql` gives the evidence again with `kvpm sql`.
+    """
+
+    id: str
+    number: int
+    title: str
+    answer: Answer
+    sentence: str
+    evidence: tuple[Evidence, ...] = ()
+    missing: tuple[MissingSignal, ...] = ()
+    sql: str = ""
+    why: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """Highest values: over time, of the sum over ranks (usage: of the highest rank).
+
+    None means that no source reported it; `notes` says why where that is known.
+    """
+
+    running: int | None = None
+    waiting: int | None = None
+    kv_usage: float | None = None
+    retraction_events: int | None = None
+    retracted_requests: int | None = None
+    preemptions: int | None = None
+    notes: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One cause that the evidence supports, in the order in which the verdict ranks them."""
+
+    cause: Cause
+    confidence: Confidence
+    sentence: str
+    instance: str | None = None
+    window: Window = Window(None, None)
+    rests_on: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceDiagnosis:
+    """The same for one instance."""
+
+    instance: str
+    engine: str | None
+    versions: str
+    runs: int
+    verdict: Finding
+    findings: tuple[Finding, ...]
+    window: Window
+    peaks: Peaks
+    checklist: tuple[Answered, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The whole trace. The top level repeats the worst instance."""
+
+    tool_version: str
+    trace: str
+    verdict: Finding
+    findings: tuple[Finding, ...]
+    window: Window
+    peaks: Peaks
+    checklist: tuple[Answered, ...]
+    instances: tuple[InstanceDiagnosis, ...]
+    facts: tuple[dict[str, Any], ...]
+    sources: tuple[dict[str, Any], ...]
+    notes: tuple[str, ...] = ()
+    cut: bool = False
+    schema_version: int = SCHEMA_VERSION
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form: ISO-8601 UTC times, `schema_version` first."""
+        raw = asdict(self)
+        ordered = {"schema_version": raw.pop("schema_version"), **raw}
+        plain = _plain(ordered)
+        assert isinstance(plain, dict)
+        return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".") + "Z"
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value
