@@ -86,7 +86,8 @@ def ingest(
     inputs = find_inputs(given)
     if not inputs:
         raise NothingUsableError(
-            f"no file in {', '.join(given)}", hint="give a log file, a folder with logs, or '-' for standard input"
+            f"no file in {', '.join(given)}",
+            hint="give a log file, a folder with logs, or '-' for standard input",
         )
     manifest = _existing(trace)
     result = IngestResult(trace, manifest)
@@ -280,11 +281,7 @@ def _refuse_nothing(inputs: list[Input], manifest: Manifest, problems: list[Prob
 
 def _store(trace: Path, manifest: Manifest, fresh: dict[str, Spool], options: IngestOptions) -> None:
     trace.mkdir(parents=True, exist_ok=True)
-    streams = [
-        SourceStream(s.source_id, s.path, s.folder, Stream.from_json(d), s.descending)
-        for s in manifest.sources
-        for d in s.streams
-    ]
+    streams = [SourceStream(s.source_id, s.path, s.folder, Stream.from_json(d), s.descending) for s in manifest.sources for d in s.streams]
     rules = list(options.rules) or [InstanceRule(r["pattern"], r["name"]) for r in manifest.options.get("instance", [])]
     identity = identify(streams, rules)
     before = (manifest.aliases, manifest.runs)
@@ -304,9 +301,7 @@ def _store(trace: Path, manifest: Manifest, fresh: dict[str, Spool], options: In
                 source.files[name] = write_table(trace, name, source.source_id, rows)
         names = sorted({identity.instance[source.source_id, d["origin"]] for d in source.streams if d["engines"]})
         source.row["instance"] = ",".join(names) or None
-    manifest.totals = {
-        name: sum(s.files[name].rows for s in manifest.sources if name in s.files) for name in ROW_TABLES
-    }
+    manifest.totals = {name: sum(s.files[name].rows for s in manifest.sources if name in s.files) for name in ROW_TABLES}
     write_sources_table(trace, manifest.sources)
     manifest.write(trace)
     remove_unnamed(trace, manifest)
@@ -330,7 +325,8 @@ def _start_events(source: StoredSource, identity: Identity) -> list[pa.RecordBat
         for run in runs:
             if run.source_id == source.source_id and run.start is not None:
                 stream = next(
-                    (d["origin"] for d in source.streams if identity.instance[source.source_id, d["origin"]] == name), ""
+                    (d["origin"] for d in source.streams if identity.instance[source.source_id, d["origin"]] == name),
+                    "",
                 )
                 rows.append(
                     {

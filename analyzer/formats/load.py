@@ -87,9 +87,7 @@ def _known(entry: dict[str, Any], allowed: set[str]) -> None:
 
 
 def _samples(entry: dict[str, Any]) -> tuple[Sample, ...]:
-    samples = tuple(
-        Sample(s["versions"], s["line"], s.get("expect", {}), s.get("kind", "")) for s in entry.get("sample", [])
-    )
+    samples = tuple(Sample(s["versions"], s["line"], s.get("expect", {}), s.get("kind", "")) for s in entry.get("sample", []))
     if not samples:
         raise ValueError(f"{entry['id']}: a pattern without a sample is not accepted")
     return samples
@@ -124,7 +122,12 @@ def _pairs(document: dict[str, Any]) -> dict[str, PairKeys]:
             names += entry.get("words", [])
         names += list(keys)
         result[name] = PairKeys(
-            name, entry.get("separator", ":"), keys, tuple(patterns), words_of(names), entry.get("terminator", "")
+            name,
+            entry.get("separator", ":"),
+            keys,
+            tuple(patterns),
+            words_of(names),
+            entry.get("terminator", ""),
         )
     return result
 
@@ -151,9 +154,7 @@ def _fields(entry: dict[str, Any], head: re.Pattern[str], table: str) -> tuple[G
         fields.append(GroupField(column, group, reader(how) if how else _default_reader(table, column), unit))
         taken.add(group)
     skip = taken | {entry.get("arguments", "")}
-    for group in head.groupindex:
-        if group not in skip:
-            fields.append(GroupField(group, group, _default_reader(table, group)))
+    fields += [GroupField(group, group, _default_reader(table, group)) for group in head.groupindex if group not in skip]
     return tuple(fields)
 
 
@@ -186,9 +187,7 @@ def _format(entry: dict[str, Any], pairs: dict[str, PairKeys]) -> LineFormat:
         role=entry.get("role", ""),
         text=entry.get("text", ""),
         meanings=tuple(Meaning(re.compile(m["when"]), m["set"]) for m in entry.get("meaning", [])),
-        features=tuple(
-            Feature(re.compile(f["when"]), f.get("since", ""), f.get("until", "")) for f in entry.get("feature", [])
-        ),
+        features=tuple(Feature(re.compile(f["when"]), f.get("since", ""), f.get("until", "")) for f in entry.get("feature", [])),
         samples=_samples(entry),
         notes=entry.get("notes", ""),
     )

@@ -15,12 +15,41 @@ _SECRET = re.compile(
 )
 # Text values that the diagnosis or a reader of the report needs.
 _TEXT_ARGUMENTS = frozenset(
-    """model model_path served_model_name dtype kv_cache_dtype quantization schedule_policy scheduling_policy
-    attention_backend disaggregation_mode hicache_write_policy hicache_storage_backend hicache_io_backend
-    hicache_storage_prefetch_policy hicache_mem_layout retraction_policy device load_format host
-    kv_connector kv_role kv_offloading_backend prefix_caching_hash_algo swap_space tokenizer_mode
-    distributed_executor_backend speculative_algorithm method runner radix_eviction_policy
-    load_balance_method engine_type preemption_mode""".split()
+    [
+        "model",
+        "model_path",
+        "served_model_name",
+        "dtype",
+        "kv_cache_dtype",
+        "quantization",
+        "schedule_policy",
+        "scheduling_policy",
+        "attention_backend",
+        "disaggregation_mode",
+        "hicache_write_policy",
+        "hicache_storage_backend",
+        "hicache_io_backend",
+        "hicache_storage_prefetch_policy",
+        "hicache_mem_layout",
+        "retraction_policy",
+        "device",
+        "load_format",
+        "host",
+        "kv_connector",
+        "kv_role",
+        "kv_offloading_backend",
+        "prefix_caching_hash_algo",
+        "swap_space",
+        "tokenizer_mode",
+        "distributed_executor_backend",
+        "speculative_algorithm",
+        "method",
+        "runner",
+        "radix_eviction_policy",
+        "load_balance_method",
+        "engine_type",
+        "preemption_mode",
+    ]
 )
 _NESTED = frozenset(("kv_transfer_config", "speculative_config", "compilation_config", "scheduler_config"))
 

@@ -60,9 +60,7 @@ class ClockOptions:
     newest: datetime
 
 
-def read_engine_log(
-    blocks: Iterator[str], source_id: str, spool: Spool, options: ClockOptions
-) -> SourceLog:
+def read_engine_log(blocks: Iterator[str], source_id: str, spool: Spool, options: ClockOptions) -> SourceLog:
     """Read one source into `spool`. Lines of no engine give no rows; they are counted."""
     return _Reader(source_id, spool, options).run(blocks)
 
@@ -175,9 +173,7 @@ class _Reader:
         else:
             self._spool.add(fmt.table, row | parsed.values)
 
-    def _row(
-        self, record: Record, fmt: LineFormat, head: Head, ts: datetime | None, outer: datetime | None
-    ) -> Row:
+    def _row(self, record: Record, fmt: LineFormat, head: Head, ts: datetime | None, outer: datetime | None) -> Row:
         row: Row = {
             "source_id": self._id,
             "record": record.line,
@@ -224,7 +220,7 @@ class _Reader:
             return
         fmt, row, _ = self._pending
         self._pending = None
-        row["text"] = fmt.text.format_map({k: "?" for k in _names(fmt.text)} | row)
+        row["text"] = fmt.text.format_map(dict.fromkeys(_names(fmt.text), "?") | row)
         self._spool.add("events", row)
 
     def _facts(self, fmt: LineFormat, parsed: Parsed, row: Row, stream: Stream) -> None:
@@ -244,15 +240,21 @@ class _Reader:
             shown = None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
             self._spool.add(
                 "facts",
-                row | {"key": key, "value": shown, "number": number, "type": kind, "unit": unit, "read_from": fmt.id},
+                row
+                | {
+                    "key": key,
+                    "value": shown,
+                    "number": number,
+                    "type": kind,
+                    "unit": unit,
+                    "read_from": fmt.id,
+                },
             )
         version = parsed.values.get("engine_version")
         if isinstance(version, str):
             self._versions.state(version)
 
-    def _mark(
-        self, stream: Stream, fmt: LineFormat, head: Head, ts: datetime | None, line: int
-    ) -> None:
+    def _mark(self, stream: Stream, fmt: LineFormat, head: Head, ts: datetime | None, line: int) -> None:
         if not fmt.role or ts is None:
             return
         marks = stream.marks

@@ -47,7 +47,11 @@ def meta_values(text: str) -> Row:
     for key in ("num_retractions", "total_retractions"):
         if isinstance(meta.get(key), int):
             row["retractions"] = meta[key]
-    for column, key in (("queue_s", "queue_time"), ("ttft_s", "first_token_latency"), ("e2e_s", "e2e_latency")):
+    for column, key in (
+        ("queue_s", "queue_time"),
+        ("ttft_s", "first_token_latency"),
+        ("e2e_s", "e2e_latency"),
+    ):
         if isinstance(meta.get(key), (int, float)):
             row[column] = float(meta[key])
     details = meta.get("cached_tokens_details")
@@ -122,8 +126,8 @@ def _merged(first: Row | None, last: Row) -> Row:
     """Both lines' values: the origin of the first, the numbers of the last."""
     if first is None:
         return last
-    origin = {k: first[k] for k in ("source_id", "record", "ts", "outer_ts", "arrival_ts") if k in first}
-    row = {**first, **{k: v for k, v in last.items() if v is not None}, **origin}
+    origin: Row = {k: first[k] for k in ("source_id", "record", "ts", "outer_ts", "arrival_ts") if k in first}
+    row = first | {k: v for k, v in last.items() if v is not None} | dict(origin)
     if row.get("e2e_s") is None and row.get("arrival_ts") and row.get("finish_ts"):
         row["e2e_s"] = (row["finish_ts"] - row["arrival_ts"]).total_seconds()
     return row

@@ -121,16 +121,21 @@ class TextInput:
         yield first
         yield from blocks
 
-    def _decompress(
-        self, make: Callable[[], _Decompressor], magic: bytes, first: bytes, blocks: Iterator[bytes]
-    ) -> Iterator[bytes]:
+    def _decompress(self, make: Callable[[], _Decompressor], magic: bytes, first: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
         unpacker = make()
         data = first
         while True:
             while data:
                 try:
                     out = unpacker.decompress(data)
-                except (zlib.error, zstandard.ZstdError, OSError, lzma.LZMAError, EOFError, ValueError) as error:
+                except (
+                    zlib.error,
+                    zstandard.ZstdError,
+                    OSError,
+                    lzma.LZMAError,
+                    EOFError,
+                    ValueError,
+                ) as error:
                     self._mark_cut(f"the {self.packing} archive is damaged: {error}")
                     return
                 if out:

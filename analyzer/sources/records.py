@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 
 from analyzer.formats.match import Match, match_line
 from analyzer.formats.prefix import starts
@@ -144,7 +145,7 @@ def _split(text: str) -> list[str]:
             result.append(part)
             continue
         bounds = [0, *offsets, len(part)]
-        result += [part[a:b] for a, b in zip(bounds, bounds[1:], strict=False) if part[a:b].strip()]
+        result += [part[a:b] for a, b in pairwise(bounds) if part[a:b].strip()]
     return result
 
 
@@ -220,7 +221,12 @@ class _Assembler:
         self._counts.damaged += len(parsed.damaged)
         self._counts.records += parsed.format.table != "ignored"
         record = Record(
-            piece.line, match, piece.wrap.outer, piece.wrap.outer_naive, piece.wrap.origin, truncated_value=cut_value
+            piece.line,
+            match,
+            piece.wrap.outer,
+            piece.wrap.outer_naive,
+            piece.wrap.origin,
+            truncated_value=cut_value,
         )
         return record, match
 

@@ -14,11 +14,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from analyzer.errors import KvpmError
 
-_ISO = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?: ?(Z|UTC|[+-]\d\d:?\d\d))?"
-)
+_ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?: ?(Z|UTC|[+-]\d\d:?\d\d))?")
 _SHORT = re.compile(r"(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?")
-_MONTHS = {m: i for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
+_MONTHS = {m: i for i, m in enumerate(("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1)}
 _SYSLOG = re.compile(r"([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?")
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 
@@ -53,7 +51,8 @@ def _parse_syslog(text: str) -> datetime | None:
     match = _SYSLOG.fullmatch(text)
     if match is None or match[1] not in _MONTHS:
         return None
-    return _yearless(_MONTHS[match[1]], *(int(match[i]) for i in range(2, 6)), match[6])
+    day, hour, minute, second = (int(match[i]) for i in range(2, 6))
+    return _yearless((_MONTHS[match[1]], day, hour, minute, second), match[6])
 
 
 @lru_cache(maxsize=8192)
@@ -62,15 +61,16 @@ def parse_short(text: str) -> datetime | None:
     match = _SHORT.fullmatch(text)
     if match is None:
         return None
-    return _yearless(*(int(match[i]) for i in range(1, 6)), match[6])
+    month, day, hour, minute, second = (int(match[i]) for i in range(1, 6))
+    return _yearless((month, day, hour, minute, second), match[6])
 
 
 NO_YEAR = 1904
 
 
-def _yearless(month: int, day: int, hour: int, minute: int, second: int, micro: str | None) -> datetime | None:
+def _yearless(parts: tuple[int, int, int, int, int], micro: str | None) -> datetime | None:
     try:
-        return datetime(NO_YEAR, month, day, hour, minute, second, int((micro or "0").ljust(6, "0")))
+        return datetime(NO_YEAR, *parts, int((micro or "0").ljust(6, "0")))
     except ValueError:
         return None
 
@@ -112,9 +112,7 @@ def zone_from_option(text: str) -> timezone | ZoneInfo:
     try:
         return ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise KvpmError(
-            f"unknown time zone {text!r}", hint="use a name such as Asia/Shanghai or an offset such as +08:00"
-        ) from None
+        raise KvpmError(f"unknown time zone {text!r}", hint="use a name such as Asia/Shanghai or an offset such as +08:00") from None
 
 
 @dataclass(slots=True)
@@ -148,8 +146,7 @@ class Clock:
             self.offset = timedelta(seconds=round(seconds / _ZONE_STEP_S) * _ZONE_STEP_S)
             if self.offset:
                 self.decisions.append(
-                    f"inner stamps are {_hours(self.offset)} against the collector's: "
-                    "inner times used, shifted to UTC by that"
+                    f"inner stamps are {_hours(self.offset)} against the collector's: inner times used, shifted to UTC by that"
                 )
             else:
                 self.decisions.append("inner and collector's stamps agree: inner times used, as UTC")
@@ -170,9 +167,7 @@ class Clock:
     def _with_year(self, short: datetime) -> datetime:
         if self._year_now is None:
             self._year_now = self._guess(short)
-            self.decisions.append(
-                f"stamps have no year: read as {self._year_now}, the latest that is not ahead of the file (set --year)"
-            )
+            self.decisions.append(f"stamps have no year: read as {self._year_now}, the latest that is not ahead of the file (set --year)")
         if self._last_short is not None and self._last_short - short > _NEW_YEAR:
             self._year_now += 1
             self.decisions.append(f"the stamps pass New Year: {self._year_now} from there on")

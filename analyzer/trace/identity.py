@@ -127,7 +127,12 @@ def _by_folder(identity: Identity, streams: list[SourceStream]) -> None:
             own = s.stream.addresses
             routable = [f"{h}:{p}" for h, p in (own or (sorted(known) if len(known) == 1 else [])) if h not in _ANY_HOST]
             if routable:
-                _name(identity, s, routable[0], "address in the server arguments" + ("" if own else " of the same folder"))
+                _name(
+                    identity,
+                    s,
+                    routable[0],
+                    "address in the server arguments" + ("" if own else " of the same folder"),
+                )
             elif own and len(ports) > 1:
                 _name(identity, s, f"{labels[folder]}:{own[0][1]}", "folder and port in the server arguments")
             else:
@@ -150,7 +155,10 @@ def _part_overlapping(identity: Identity, members: list[SourceStream]) -> None:
             identity.instance[s.source_id, s.stream.origin] = new
             for alias in identity.aliases:
                 if alias["source"] == s.path and alias["stream"] == s.stream.origin:
-                    alias |= {"instance": new, "because": alias["because"] + "; same ranks reported at the same time"}
+                    alias |= {
+                        "instance": new,
+                        "because": alias["because"] + "; same ranks reported at the same time",
+                    }
 
 
 def _overlap(a: Stream, b: Stream) -> bool:
@@ -175,7 +183,10 @@ def _split_engines(identity: Identity, streams: list[SourceStream]) -> None:
             identity.instance[key] = f"{name}/{next(iter(own))}"
             for alias in identity.aliases:
                 if alias["source"] == s.path and alias["stream"] == s.stream.origin:
-                    alias |= {"instance": identity.instance[key], "because": alias["because"] + "; two engines"}
+                    alias |= {
+                        "instance": identity.instance[key],
+                        "because": alias["because"] + "; two engines",
+                    }
 
 
 def _short_names(folders: list[str]) -> dict[str, str]:

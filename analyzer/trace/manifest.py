@@ -85,8 +85,5 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder} has trace format {version}; this release reads up to {FORMAT_VERSION}",
             hint="update kvpm, or ingest the logs again with this release",
         )
-    sources = [
-        StoredSource(**{**s, "files": {t: StoredFile(**f) for t, f in s["files"].items()}})
-        for s in document["sources"]
-    ]
+    sources = [StoredSource(**{**s, "files": {t: StoredFile(**f) for t, f in s["files"].items()}}) for s in document["sources"]]
     return Manifest(**{**document, "sources": sources})

@@ -5,8 +5,10 @@ Only the stored trace is read. Any other Parquet reader can read it too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
@@ -53,12 +55,26 @@ class Trace:
     The connection is in memory and cannot change the stored files.
     """
 
-    def __init__(self, path: Path, *, memory_limit: str = "2GB") -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        variables: Mapping[str, float] | None = None,
+        memory_limit: str = "4GB",
+    ) -> None:
+        """Open `path`; `since` and `until` bound what the views show, `variables` are their thresholds."""
         self.path = path
         self.manifest: Manifest = read_manifest(path)
         self.con = duckdb.connect(":memory:")
         self.con.execute("SET TimeZone = 'UTC'")
         self.con.execute(f"SET memory_limit = '{memory_limit}'")
+        for name, moment in (("since", since), ("until", until)):
+            text = "NULL" if moment is None else f"TIMESTAMPTZ '{moment.isoformat()}'"
+            self.con.execute(f"SET VARIABLE {name} = {text}")
+        for name, value in (variables or {}).items():
+            self.con.execute(f"SET VARIABLE {name} = {value!r}::DOUBLE")
         self._tables()
         create_views(self.con)
 
@@ -67,9 +83,7 @@ class Trace:
             if table.name == "sources":
                 files = [self.path / "sources" / "sources.parquet"]
             else:
-                files = [
-                    self.path / s.files[table.name].path for s in self.manifest.sources if table.name in s.files
-                ]
+                files = [self.path / s.files[table.name].path for s in self.manifest.sources if table.name in s.files]
             make_table(self.con, table, files)
 
     def close(self) -> None:
@@ -95,7 +109,17 @@ def make_table(con: duckdb.DuckDBPyConnection, table: Table, files: list[Path]) 
     con.unregister(f"_empty_{table.name}")
 
 
+# Views that many others read: computed once per opened trace.
+_KEPT = ("scheduler_clean", "event", "fact", "_limits", "run", "_report", "_load", "_wait", "_bucket", "signal_load",
+         "incident", "queue_state", "timeline")  # fmt: skip
+
+
 def create_views(con: duckdb.DuckDBPyConnection) -> None:
     """Make every view of the SQL library on a connection that has the tables."""
     for file in sql_files():
-        con.execute(file.text)
+        for statement in con.extract_statements(file.text):
+            con.execute(statement)
+            view = re.search(r"CREATE OR REPLACE VIEW (\w+)", statement.query)
+            if view and view[1] in _KEPT:
+                con.execute(f"CREATE OR REPLACE TABLE _kept_{view[1]} AS FROM {view[1]}")
+                con.execute(f"CREATE OR REPLACE VIEW {view[1]} AS FROM _kept_{view[1]}")

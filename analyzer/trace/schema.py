@@ -77,10 +77,20 @@ SCHEDULER = Table(
         Column("waiting", INT, "requests", "Waiting requests (queue, pending), deferred ones included."),
         Column("deferred", INT, "requests", "Of those waiting, held back by the scheduler itself."),
         Column("swapped", INT, "requests", "vLLM V0: requests swapped out to CPU."),
-        Column("kv_usage", REAL, "share", "Used part of the (full-attention) KV pool; evictable cache is not used."),
+        Column(
+            "kv_usage",
+            REAL,
+            "share",
+            "Used part of the (full-attention) KV pool; evictable cache is not used.",
+        ),
         Column("swa_usage", REAL, "share", "Used part of the sliding-window pool."),
         Column("mamba_usage", REAL, "share", "Used part of the mamba state slots."),
-        Column("host_kv_usage", REAL, "share", "Used part of a host-side KV pool the line names (V0 swap, hisparse)."),
+        Column(
+            "host_kv_usage",
+            REAL,
+            "share",
+            "Used part of a host-side KV pool the line names (V0 swap, hisparse).",
+        ),
         Column("kv_used_tokens", INT, "tokens", "Used tokens of the (full-attention) KV pool."),
         Column("swa_used_tokens", INT, "tokens", "Used tokens of the sliding-window pool."),
         Column("new_seqs", INT, "requests", "Requests in this prefill batch."),
@@ -94,7 +104,12 @@ SCHEDULER = Table(
         Column("step_s", REAL, "s", "Duration of the iteration."),
         Column("prompt_tps", REAL, "tokens/s", "Prefill throughput as reported."),
         Column("gen_tps", REAL, "tokens/s", "Decode throughput as reported."),
-        Column("prefix_hit_share", REAL, "share", "Prefix-cache hit rate as reported (its window varies by engine)."),
+        Column(
+            "prefix_hit_share",
+            REAL,
+            "share",
+            "Prefix-cache hit rate as reported (its window varies by engine).",
+        ),
         Column("external_hit_share", REAL, "share", "Hit rate of the KV connector (L2) as reported."),
         Column("mm_hit_share", REAL, "share", "Multi-modal cache hit rate as reported."),
         Column("bootstrap_reqs", INT, "requests", "PD prefill: requests in bootstrap."),
@@ -118,8 +133,13 @@ EVENTS = Table(
         *_ORIGIN,
         *_CLOCK,
         *_RANKS,
-        Column("kind", TEXT, "", "retraction, preemption, oom, rejection, abort, watchdog, crash, start, ready, "
-               "shutdown, flush, kv_load_failure, stats_off or warning."),
+        Column(
+            "kind",
+            TEXT,
+            "",
+            "retraction, preemption, oom, rejection, abort, watchdog, crash, start, ready, "
+            "shutdown, flush, kv_load_failure, stats_off or warning.",
+        ),
         Column("requests", INT, "requests", "Requests concerned."),
         Column("tokens", INT, "tokens", "Tokens concerned (gained by a retraction, asked for by an OOM)."),
         Column("total", INT, "", "A cumulative count the line carries (vLLM V0 preemptions)."),
@@ -229,6 +249,4 @@ SOURCES = Table(
     ),
 )
 
-TABLES: dict[str, Table] = {
-    t.name: t for t in (SCHEDULER, EVENTS, CACHE_OPS, REQUESTS, FACTS, SOURCES)
-}
+TABLES: dict[str, Table] = {t.name: t for t in (SCHEDULER, EVENTS, CACHE_OPS, REQUESTS, FACTS, SOURCES)}

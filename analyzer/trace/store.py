@@ -78,7 +78,10 @@ def write_sources_table(folder: Path, sources: Iterable[StoredSource]) -> None:
 
 def remove_unnamed(folder: Path, manifest: Manifest) -> None:
     """Remove Parquet files that the manifest does not name, and what an interrupted write left."""
-    named = {f.path for s in manifest.sources for f in s.files.values()} | {"sources/sources.parquet", MANIFEST}
+    named = {f.path for s in manifest.sources for f in s.files.values()} | {
+        "sources/sources.parquet",
+        MANIFEST,
+    }
     for table in TABLES:
         for path in (folder / table).glob("*"):
             if f"{table}/{path.name}" not in named:

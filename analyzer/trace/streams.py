@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+
 @dataclass(slots=True)
 class Mark:
     """A moment in the life of a process: role is start, ready, serving or end."""
@@ -35,9 +36,7 @@ class Stream:
             "origin": self.origin,
             "engines": sorted(self.engines),
             "addresses": [list(a) for a in self.addresses],
-            "marks": [
-                [m.ts.isoformat(), m.record, m.role, m.format, m.pid] for m in self.marks
-            ],
+            "marks": [[m.ts.isoformat(), m.record, m.role, m.format, m.pid] for m in self.marks],
             "spans": {k: [a.isoformat(), b.isoformat()] for k, (a, b) in sorted(self.spans.items())},
         }
 
@@ -49,7 +48,5 @@ class Stream:
             engines=set(document["engines"]),
             addresses=[(h, p) for h, p in document["addresses"]],
             marks=[Mark(datetime.fromisoformat(t), r, role, f, pid) for t, r, role, f, pid in document["marks"]],
-            spans={
-                k: (datetime.fromisoformat(a), datetime.fromisoformat(b)) for k, (a, b) in document["spans"].items()
-            },
+            spans={k: (datetime.fromisoformat(a), datetime.fromisoformat(b)) for k, (a, b) in document["spans"].items()},
         )

@@ -1,0 +1,5 @@
+"""`python -m analyzer` is `kvpm`."""
+
+from analyzer.cli import main
+
+main()

@@ -1,0 +1,37 @@
+"""`kvpm ingest`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from analyzer.cli.options import InputOptions, ingested, input_options
+from analyzer.ingest import default_trace_name
+
+
+@click.command()
+@input_options(window=False)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="The trace to make or to add to. Default: after the first input, in the working folder.",
+)
+def ingest(inputs: tuple[str, ...], tz: str | None, year: int | None, instance: tuple[str, ...], output: Path | None) -> int:
+    """Read logs into a stored trace (Parquet tables and a manifest).
+
+    Reading the same input again changes nothing; a log that grew adds its new lines.
+    """
+    trace = output or default_trace_name(inputs)
+    result = ingested(inputs, trace, InputOptions(tz, year, instance))
+    click.echo(str(trace))
+    for name, rows in result.manifest.totals.items():
+        click.echo(f"  {name:<10} {rows:>9,} rows")
+    for source in result.manifest.sources:
+        r = source.row
+        click.echo(
+            f"  {source.path}: {r['lines']:,} lines, {r['matched_lines']:,} matched, {r['ignored_lines']:,} ignored, "
+            f"{r['unmatched_lines']:,} unmatched, {r['other_lines']:,} other"
+        )
+    return result.exit_code

@@ -1,0 +1,79 @@
+"""`kvpm sql`"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from datetime import datetime
+
+import click
+import duckdb
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from analyzer.cli.options import InputOptions, opened
+from analyzer.errors import KvpmError
+
+_LIST = (
+    "SELECT table_name AS name, string_agg(column_name, ', ' ORDER BY ordinal_position) AS columns "
+    "FROM information_schema.columns WHERE table_name NOT LIKE '\\_%' ESCAPE '\\' GROUP BY table_name ORDER BY table_name"
+)
+
+
+@click.command()
+@click.argument("source", metavar="INPUT")
+@click.argument("query", required=False)
+@click.option("--table", "form", flag_value="table", default=True, help="A table for people (the default).")
+@click.option("--csv", "form", flag_value="csv", help="CSV with a header.")
+@click.option("--json", "form", flag_value="json", help="A JSON array of objects.")
+@click.option("--tz", metavar="ZONE", help="Time zone of stamps without one.")
+@click.option("--year", type=click.IntRange(2015, 2100), help="Year of stamps without one.")
+@click.option("--since", metavar="TIME", help="Look only at what came after.")
+@click.option("--until", metavar="TIME", help="Look only at what came before.")
+def sql(
+    source: str,
+    query: str | None,
+    form: str,
+    tz: str | None,
+    year: int | None,
+    since: str | None,
+    until: str | None,
+) -> int:
+    """Ask a trace (or logs) in SQL; without QUERY, list tables and views. QUERY '-' reads standard input.
+
+    kvpm sql trace.kvtrace "SELECT * FROM timeline WHERE waiting > 0"
+    """
+    text = sys.stdin.read() if query == "-" else query or _LIST
+    with opened((source,), InputOptions(tz, year, (), since, until)) as (trace, read):
+        try:
+            cursor = trace.con.execute(text)
+            names = [d[0] for d in cursor.description or []]
+            rows = cursor.fetchall()
+        except duckdb.Error as error:
+            first = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise KvpmError(f"SQL: {first}", hint="`kvpm sql INPUT` without a query lists tables and columns") from None
+    _print(names, rows, form)
+    return read
+
+
+def _print(names: list[str], rows: list[tuple[object, ...]], form: str) -> None:
+    if form == "csv":
+        writer = csv.writer(sys.stdout)
+        writer.writerow(names)
+        writer.writerows([[_plain(v) for v in row] for row in rows])
+    elif form == "json":
+        objects = [dict(zip(names, (_plain(v) for v in row), strict=True)) for row in rows]
+        click.echo(json.dumps(objects, indent=1, default=str))
+    else:
+        table = Table(box=None, header_style="bold")
+        for name in names:
+            table.add_column(name, overflow="fold")
+        for row in rows:
+            table.add_row(*(Text("" if v is None else str(_plain(v))) for v in row))
+        Console().print(table)
+
+
+def _plain(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else value

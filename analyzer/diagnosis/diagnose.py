@@ -1,0 +1,150 @@
+"""The whole diagnosis of an opened trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+
+from analyzer import __version__
+from analyzer.diagnosis.answers import Case, Row, answer_all
+from analyzer.diagnosis.model import Diagnosis, Finding, InstanceDiagnosis, Peaks, Window
+from analyzer.diagnosis.questions import questions
+from analyzer.diagnosis.thresholds import thresholds
+from analyzer.diagnosis.verdict import PRECEDENCE, advice, findings, is_covered
+from analyzer.trace.reader import Trace
+
+
+def diagnose(trace: Trace) -> Diagnosis:
+    """Answer every question for every instance; the top level repeats the worst one."""
+    con = trace.con
+    names = [r["instance"] for r in rows(con, "SELECT instance FROM _instance ORDER BY instance")]
+    instances = [_instance(con, name) for name in names]
+    instances.sort(key=lambda i: (_rank(i.verdict), -(i.peaks.waiting or 0), i.instance))
+    sources = rows(con, "SELECT * FROM sources ORDER BY path")
+    if instances:
+        worst = instances[0]
+        verdict, window, peaks, checklist = worst.verdict, worst.window, worst.peaks, worst.checklist
+    else:
+        verdict = Finding(
+            "insufficient_data", "low", "This capture holds lines of an engine, but no report, event or start-up line of one.",
+            advice=advice("insufficient_data"),
+        )  # fmt: skip
+        window, peaks, checklist = Window(None, None), Peaks(), ()
+    found = [verdict] + [f for i in instances for f in i.findings if f is not verdict]
+    return Diagnosis(
+        tool_version=__version__,
+        trace=trace.path.name,
+        verdict=verdict,
+        findings=tuple(found),
+        window=window,
+        peaks=peaks,
+        checklist=checklist,
+        instances=tuple(instances),
+        facts=tuple(rows(con, "SELECT * FROM fact ORDER BY instance, run_id, key")),
+        sources=tuple(sources),
+        notes=tuple(_notes(trace, sources)),
+        cut=any(s["cut"] for s in sources),
+    )
+
+
+def rows(con: duckdb.DuckDBPyConnection, sql: str, *parameters: object) -> list[Row]:
+    """The result of a query as one dict per row."""
+    cursor = con.execute(sql, parameters) if parameters else con.execute(sql)
+    names = [d[0] for d in cursor.description or []]
+    return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+
+
+def _rank(verdict: Finding) -> tuple[int, int]:
+    # a green instance never hides one that cannot be told
+    order = [c for c in PRECEDENCE if c not in ("none", "insufficient_data")] + ["insufficient_data", "none"]
+    return (order.index(verdict.cause), {"high": 0, "medium": 1, "low": 2}[verdict.confidence])
+
+
+def _instance(con: duckdb.DuckDBPyConnection, name: str) -> InstanceDiagnosis:
+    about = rows(con, "SELECT * FROM _instance WHERE instance = ?", name)[0]
+    peak = rows(con, "SELECT * FROM peaks WHERE instance = ?", name)[0]
+    views = {q.view: rows(con, f"SELECT * FROM {q.view} WHERE instance = ?", name)[0] for q in questions().values()}
+    case = Case(name, about["engine"], peak["reports"], views, thresholds())
+    ends = rows(con, "SELECT * FROM _run_end WHERE instance = ? ORDER BY first_ts", name)
+    silences = rows(con, "SELECT * FROM _silence WHERE instance = ? ORDER BY start_ts", name)
+    slow = next(iter(rows(con, "SELECT * FROM slow_decode WHERE instance = ?", name)), None)
+    version_min, versions = _versions(con, name)
+    found = findings(case, ends, silences, slow, is_covered(case.engine, version_min))
+    return InstanceDiagnosis(
+        instance=name,
+        engine=case.engine,
+        versions=versions,
+        runs=about["runs"],
+        verdict=found[0],
+        findings=found,
+        window=found[0].window,
+        peaks=_peaks(case, peak),
+        checklist=answer_all(case),
+    )
+
+
+def _versions(con: duckdb.DuckDBPyConnection, name: str) -> tuple[str | None, str]:
+    """(oldest version that fits, words) of an instance: stated by a line, or inferred from the shape of lines."""
+    stated = rows(
+        con,
+        "SELECT DISTINCT value FROM fact WHERE instance = ? AND key = 'engine_version' ORDER BY value",
+        name,
+    )
+    if stated:
+        values = [str(r["value"]) for r in stated]
+        return values[0], ", ".join(values)
+    inferred = rows(
+        con,
+        "SELECT max(version_min) AS lo, min(version_max) AS hi FROM sources "
+        "WHERE version_from = 'inferred' AND list_contains(string_split(instance, ','), ?)",
+        name,
+    )[0]
+    low, high = inferred["lo"], inferred["hi"]
+    if low and high:
+        return low, f"{low} to {high} (by the shape of its lines)"
+    if low or high:
+        return (
+            low,
+            f"{low} or later (by the shape of its lines)" if low else f"up to {high} (by the shape of its lines)",
+        )
+    return None, "unknown"
+
+
+def _peaks(case: Case, peak: Row) -> Peaks:
+    retracted = case.row("retracted")
+    notes: dict[str, str] = {}
+    if not case.reports:
+        for name in ("running", "waiting", "kv_usage"):
+            notes[name] = "no scheduler report in the capture"
+    if peak["pool_usage"] is not None and peak["kv_usage"] is not None and peak["pool_usage"] > peak["kv_usage"]:
+        notes["kv_usage"] = f"another pool (sliding window or mamba) was fuller: {peak['pool_usage']:.2f}"
+    events = requests = preemptions = None
+    if retracted["visible"] == "each":
+        events, requests = retracted["retraction_events"], retracted["retracted_requests"] or 0
+        notes["preemptions"] = "SGLang retracts; it has no preemptions of this kind"
+    elif case.engine == "vllm":
+        notes["retraction_events"] = notes["retracted_requests"] = "vLLM preempts; it does not retract"
+        preemptions = retracted["preemptions"]
+        if preemptions is not None:
+            notes["preemptions"] = "at least this many: vLLM V0 prints its count at every fiftieth"
+        elif retracted["visible"] == "never":
+            notes["preemptions"] = "vLLM V1 logs no preemption: scrape vllm:num_preemptions_total"
+        else:
+            notes["preemptions"] = "vLLM V0 prints every fiftieth preemption only, and none is in the log"
+    return Peaks(
+        running=peak["running"],
+        waiting=peak["waiting"],
+        kv_usage=peak["kv_usage"],
+        retraction_events=events,
+        retracted_requests=requests,
+        preemptions=preemptions,
+        notes=notes,
+    )
+
+
+def _notes(trace: Trace, sources: list[dict[str, Any]]) -> list[str]:
+    notes = [f"{a['source']}: instance {a['instance']} ({a['because']})" for a in trace.manifest.aliases]
+    for s in sources:
+        notes += [f"{s['path']}: {line}" for line in (s["notes"] or "").splitlines()]
+    return notes

@@ -1,0 +1,341 @@
+"""From answers to causes: the findings of one instance, ranked, each with what it rests on."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from datetime import datetime
+from functools import lru_cache
+from importlib import resources
+from typing import Any, get_args
+
+from analyzer.diagnosis import say
+from analyzer.diagnosis.answers import Case, Row
+from analyzer.diagnosis.model import Cause, Confidence, Finding, Window
+from analyzer.formats.versions import version_key
+
+PRECEDENCE: tuple[Cause, ...] = get_args(Cause)
+_LEVELS: tuple[Confidence, ...] = ("low", "medium", "high")
+# What happened to the process comes before what its queue did, and in the order of time.
+_PROCESS: tuple[Cause, ...] = ("crash", "restart", "hang")
+
+
+@lru_cache(maxsize=1)
+def _causes() -> dict[str, Any]:
+    return tomllib.loads(resources.files("analyzer.diagnosis").joinpath("causes.toml").read_text(encoding="utf-8"))
+
+
+def advice(cause: Cause) -> str:
+    """What to do about a cause."""
+    return str(_causes()["advice"].get(cause, ""))
+
+
+def is_covered(engine: str | None, version_min: str | None) -> bool:
+    """True when a recording or an engine's own scheduler confirms the behaviour of this version."""
+    covered = _causes()["covered"].get(engine or "", [])
+    if not version_min:
+        return False
+    key = version_key(version_min)
+    return any(key[: len(version_key(c))] == version_key(c) for c in covered)
+
+
+def findings(case: Case, ends: list[Row], silences: list[Row], slow: Row | None, covered: bool) -> tuple[Finding, ...]:
+    """All findings of one instance, the verdict first. Never empty."""
+    process = sorted(
+        [*_crashes(case, ends), *_hangs(case, ends, silences), *_restarts(case, ends)],
+        key=lambda f: (
+            f.window.start or datetime.max.replace(tzinfo=None).astimezone(),
+            PRECEDENCE.index(f.cause),
+        ),
+    )
+    enough = case.reports >= case.limits["min_reports"]
+    queue = _queue(case) if case.broke and enough else _no_queue(case, slow) if enough else []
+    found = [*process, *queue]
+    if not enough:
+        # a planned restart proves itself, but not that it was the incident
+        nothing = _nothing_known(case, [f.cause for f in process])
+        found = [
+            *[f for f in process if f.cause != "restart"],
+            nothing,
+            *[f for f in process if f.cause == "restart"],
+        ]
+        if any(f.cause in ("crash", "hang") for f in found):
+            found = [f for f in found if f.cause != "insufficient_data"]
+    elif process:
+        found = [f for f in found if f.cause != "none"]
+    if not covered:
+        found = [replace(f, confidence=_at_most(f.confidence, "medium")) for f in found]
+    return tuple(found)
+
+
+def _at_most(level: Confidence, most: Confidence) -> Confidence:
+    return _LEVELS[min(_LEVELS.index(level), _LEVELS.index(most))]
+
+
+def _finding(
+    case: Case,
+    cause: Cause,
+    confidence: Confidence,
+    sentence: str,
+    window: Window,
+    rests_on: tuple[str, ...],
+    reasons: tuple[str, ...] = (),
+) -> Finding:
+    return Finding(cause, confidence, sentence, case.instance, window, rests_on, reasons, advice(cause))
+
+
+def _in_hand(row: Row) -> str:
+    running, waiting = row["running_last"], row["waiting_last"]
+    if running is None and waiting is None:
+        return "what it had in hand is not in the log"
+    return f"{say.count(running, 'request')} running and {say.count(waiting)} waiting at its last report"
+
+
+def _crashes(case: Case, ends: list[Row]) -> list[Finding]:
+    return [
+        _finding(
+            case, "crash", "high",
+            f"The process died at {say.clock(e['crash_ts'])} UTC ({e['crash_text']}): {_in_hand(e)}"
+            + (f"; it was back at {say.clock(e['next_start_ts'])}." if e["next_start_ts"] else "."),
+            Window(e["crash_ts"], e["next_start_ts"] or e["last_ts"]), ("outside_scheduler",), (e["crash_source"] or "",),
+        )
+        for e in ends
+        if e["crash_ts"] is not None
+    ]  # fmt: skip
+
+
+def _hangs(case: Case, ends: list[Row], silences: list[Row]) -> list[Finding]:
+    found = []
+    for e in ends:
+        work = (e["waiting_last"] or 0) > 0
+        limit = max(case.limits["hang_silence_s"], 3 * (e["hold_s"] or 0))
+        silent = work and (e["silent_s"] or 0) > limit
+        # an idle engine has no watchdog alarm: one is proof of work in hand
+        if e["watchdog_ts"] is None and not silent:
+            continue
+        start = e["last_report_ts"] or e["watchdog_ts"]
+        proof = (
+            f"the watchdog fired at {say.clock(e['watchdog_ts'])}"
+            if e["watchdog_ts"] is not None
+            else f"nothing was reported for {say.seconds(e['silent_s'])} though the process went on"
+        )
+        found.append(
+            _finding(
+                case, "hang", "high" if e["watchdog_ts"] is not None else "medium",
+                f"The scheduler made no progress from {say.clock(start)} UTC on: {_in_hand(e)}, and {proof}.",
+                Window(start, e["last_ts"]), ("outside_scheduler",), (e["watchdog_source"] or "",),
+            )
+        )  # fmt: skip
+    for s in silences:
+        token = " and not one token made" if s["no_token"] else ""
+        found.append(
+            _finding(
+                case, "hang", "medium",
+                f"The scheduler was silent for {say.seconds(s['silent_s'])} from {say.clock(s['start_ts'])} UTC on, with "
+                f"{say.count(s['waiting'], 'request')} waiting, {say.count(s['running'])} running{token}; then it went on.",
+                Window(s["start_ts"], s["end_ts"]), ("outside_scheduler",),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _restarts(case: Case, ends: list[Row]) -> list[Finding]:
+    found = []
+    for e in ends:
+        if e["next_start_ts"] is None:
+            continue
+        told = (
+            f"was told to stop at {say.clock(e['shutdown_ts'])} UTC"
+            if e["shutdown_ts"] is not None
+            else f"ended without a word after {say.clock(e['last_ts'])} UTC"
+        )
+        lost = f", {say.count(e['aborted_at_shutdown'], 'request')} in flight were aborted" if e["aborted_at_shutdown"] else ""
+        found.append(
+            _finding(
+                case, "restart", "high",
+                f"The process {told} and a new one started at {say.clock(e['next_start_ts'])}: {_in_hand(e)}{lost}.",
+                Window(e["shutdown_ts"] or e["last_ts"], e["next_start_ts"]), ("outside_scheduler",),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _queue(case: Case) -> list[Finding]:
+    """Why the queue was held, in the incident that the queue shows."""
+    shares = case.queue_shares()
+    q, cap, retracted = case.row("ttft_broke"), case.row("queue_on_cap"), case.row("retracted")
+    window = Window(q["start_ts"], q["end_ts"])
+    if not shares:
+        return [
+            _finding(
+                case, "insufficient_data", "low",
+                f"Requests queued {case.when()}, but too few reports tell what for.", window, ("queue_on_l1",),
+            )
+        ]  # fmt: skip
+    dominant = case.limits["dominant_share"]
+    l1, reserved = shares["l1"] + shares["gap"], shares["reservation"]
+    thrown_out = (retracted["events_in_incident"] or 0) > 0
+    weights: dict[Cause, float] = {
+        "l1_bound": l1,
+        "reservation_bound": reserved,
+        "cap_bound": shares["cap"],
+        "prefill_bound": shares["prefill"],
+    }
+    if _looks_capped(case, shares):
+        weights["cap_bound"] = max(weights["cap_bound"], reserved + shares["unexplained"])
+        weights["reservation_bound"] = 0.0
+    elif thrown_out and l1 + reserved >= dominant / 2:
+        # a pool that had to throw requests out was full, whatever its usage was while they waited
+        weights["l1_bound"], weights["reservation_bound"] = l1 + reserved, 0.0
+    elif l1 + reserved >= dominant:
+        main: Cause = "l1_bound" if l1 > reserved else "reservation_bound"
+        weights["l1_bound"], weights["reservation_bound"] = 0.0, 0.0
+        weights[main] = l1 + reserved
+    ranked = sorted(weights.items(), key=lambda kv: (-kv[1], PRECEDENCE.index(kv[0])))
+    found = [_queue_finding(case, c, w, window, thrown_out) for c, w in ranked if w >= dominant / 2]
+    if not found or found[0].cause != ranked[0][0]:
+        unknown = shares["unexplained"] + shares["stalled"]
+        found.insert(
+            0,
+            _finding(
+                case, "insufficient_data", "low",
+                f"Requests queued {case.when()} (up to {say.count(q['waiting_peak'])}), and for {say.share(unknown)} of the time the log "
+                "shows neither a full pool, nor a cap, nor saturated prefill"
+                + (": the cap is not in it." if cap["cap"] is None else "."),
+                window, ("queue_on_l1", "queue_on_cap", "prefill_bottleneck"),
+            ),
+        )  # fmt: skip
+    return found
+
+
+def _looks_capped(case: Case, shares: dict[str, float]) -> bool:
+    """Without a cap in the log: running stands still while requests wait and the pool has room."""
+    cap = case.row("queue_on_cap")
+    return (
+        cap["cap"] is None
+        and (cap["plateau_share"] or 0) >= case.limits["plateau_share"]
+        and (cap["running_max"] or 0) >= 2
+        and cap["reports"] >= 5
+        and shares["prefill"] < case.limits["dominant_share"]
+        and shares["l1"] + shares["gap"] < case.limits["dominant_share"] / 2
+    )
+
+
+def _queue_finding(case: Case, cause: Cause, weight: float, window: Window, thrown_out: bool) -> Finding:
+    q, cap = case.row("ttft_broke"), case.row("queue_on_cap")
+    queue, full, prefill = case.row("queue_on_l1"), case.row("l1_full"), case.row("prefill_bottleneck")
+    confidence: Confidence = (
+        "high" if weight >= case.limits["high_share"] else "medium" if weight >= case.limits["dominant_share"] else "low"
+    )
+    if (queue["reports"] or 0) < case.limits["min_reports"]:
+        confidence = "low"
+    if cap["cap"] is None and not (cause == "l1_bound" and thrown_out):
+        confidence = _at_most(confidence, "low" if cause == "cap_bound" else "medium")
+    wait = (
+        f", for an estimated {say.seconds(q['wait_est_p50_s'])} at the median and {say.seconds(q['wait_est_peak_s'])} at worst"
+        if q["wait_est_peak_s"]
+        else ""
+    )
+    start = f"{case.when()} up to {say.count(q['waiting_peak'], 'request')} waited{wait}, because "
+    rests: tuple[str, ...]
+    if cause == "l1_bound":
+        why = f"the KV pool in HBM (L1) was full: usage while they waited was {say.share(full['usage_waiting_p50'])} at the median"
+        why += _thrown_out_words(case)
+        rests = ("ttft_broke", "l1_full", "queue_on_l1", "retracted", "demand_over_ceiling")
+        if case.row("l2_bottleneck")["l2_capacity_tokens"] or case.row("l2_bottleneck")["l2_bytes"]:
+            why += ". No admission test reads L2: more of it would not have admitted them"
+    elif cause == "reservation_bound":
+        why = (
+            f"the admission budget was reserved for what running requests might still generate: the pool itself was used to only "
+            f"{say.share(queue['usage_p50'])} at the median"
+        )
+        rests = ("ttft_broke", "l1_full", "queue_on_l1", "config_asked_for_it")
+    elif cause == "cap_bound":
+        why = (
+            f"running stood at the cap of {say.count(cap['cap'])} while the pool was used to at most {say.share(cap['usage_max'])}"
+            if cap["cap"] is not None
+            else f"running stood still at {say.count(cap['running_max'])}, as at a cap, while the pool was used to at most "
+            f"{say.share(cap['usage_max'])}; the cap itself is not in the log"
+        )
+        rests = ("ttft_broke", "queue_on_cap", "l1_full", "config_asked_for_it")
+    else:
+        tps = prefill["counted_prompt_tps"] if prefill["counted_prompt_tps"] is not None else prefill["prompt_tps_mean"]
+        why = (
+            f"prefill was saturated at about {say.count(tps)} prompt tokens/s while the pool was used to at most "
+            f"{say.share(prefill['usage_max'])}"
+        )
+        rests = ("ttft_broke", "prefill_bottleneck", "l1_full", "queue_on_cap")
+    sentence = start + why + "."
+    reasons = (f"{say.share(weight)} of the judged waiting time",)
+    return _finding(case, cause, confidence, sentence[0].upper() + sentence[1:], window, rests, reasons)
+
+
+def _thrown_out_words(case: Case) -> str:
+    r = case.row("retracted")
+    if r["retraction_events"]:
+        return f", and {say.count(r['retracted_requests'], 'request')} had to be retracted"
+    if r["preemptions"]:
+        return f", and at least {say.count(r['preemptions'], 'preemption')} happened"
+    return ""
+
+
+def _no_queue(case: Case, slow: Row | None) -> list[Finding]:
+    """No queue broke: retractions, slow decode, or nothing."""
+    found = []
+    r = case.row("retracted")
+    if r["retraction_events"] or r["preemptions"]:
+        found.append(
+            _finding(
+                case, "l1_bound", "medium",
+                f"The KV pool in HBM (L1) overflowed{_thrown_out_words(case)}, though no queue to speak of formed.",
+                Window(r["first_ts"], r["last_ts"]), ("retracted", "l1_full"),
+            )
+        )  # fmt: skip
+    if slow is not None and (slow["slow_s"] or 0) >= case.limits["decode_min_s"]:
+        found.append(
+            _finding(
+                case, "decode_bound", "medium",
+                f"Nothing waited and the pool had room, but {say.span(slow['start_ts'], slow['end_ts'])} each token took "
+                f"{slow['token_slow_s'] * 1000:.0f} ms against {slow['token_base_s'] * 1000:.0f} ms at best, with "
+                f"{say.count(slow['running_slow'], 'request')} running.",
+                Window(slow["start_ts"], slow["end_ts"]), ("queue_on_l1", "l1_full"),
+            )
+        )  # fmt: skip
+    ttft = case.row("ttft_broke")
+    skew = case.row("load_skewed")
+    if not found and ttft["ttft_n"] and (ttft["ttft_p99_s"] or 0) > case.limits["ttft_s"]:
+        return [
+            _finding(
+                case, "insufficient_data", "low",
+                f"P99 TTFT was {say.seconds(ttft['ttft_p99_s'])} although no queue broke: the log does not tell where the time went.",
+                Window(None, None), ("ttft_broke", "ttft_split"),
+            )
+        ]  # fmt: skip
+    if not found:
+        known = "TTFT was not recorded" if not ttft["ttft_n"] else "TTFT did not break either"
+        peak = case.row("l1_full")["usage_max"]
+        found.append(
+            _finding(
+                case, "none", "high" if ttft["ttft_n"] else "medium",
+                f"No queue broke: at most {say.count(case.row('ttft_broke')['waiting_peak'] or 0, 'request')} waited, KV usage peaked at "
+                f"{say.share(peak)}; {known}."
+                + (f" {skew['ranks']} ranks reported." if (skew["ranks"] or 0) > 1 else ""),
+                Window(None, None), ("ttft_broke", "l1_full", "outside_scheduler"),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _nothing_known(case: Case, process: list[Cause]) -> Finding:
+    q = case.row("outside_scheduler")
+    if q["stats_off"]:
+        why = "the server's stats lines were switched off (more than one API server)"
+    elif case.reports:
+        why = f"it holds only {say.count(case.reports, 'scheduler report')}"
+    else:
+        why = "it holds no scheduler reports: neither running, waiting nor KV usage"
+    more = " It does show a restart." if "restart" in process else ""
+    return _finding(
+        case, "insufficient_data", "low", f"This capture cannot tell what happened: {why}.{more}",
+        Window(None, None), ("ttft_broke", "l1_full", "queue_on_l1", "outside_scheduler"),
+    )  # fmt: skip

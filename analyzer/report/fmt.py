@@ -1,0 +1,244 @@
+"""How numbers, times and text from a trace are written in the report: the one place that decides.
+
+Times are UTC; the report says so once, so no function here appends the zone.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from datetime import UTC, datetime
+
+NOT_REPORTED = "not reported"
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+# A value and its unit must not be torn apart by a line break.
+NBSP = "\u00a0"
+
+
+def clean(value: object, limit: int = 300) -> str:
+    """Text from a trace as one line without control characters, at most `limit` characters.
+
+    Bidirectional overrides go too: they can make a line read as something it does not say. What was
+    cut off is counted at the end, so a cut is never silent.
+    """
+    if value is None:
+        return ""
+    text = str(value)
+    # Far more than is ever shown; keeps a 100 MB "line" from being walked character by character.
+    head = text[: limit * 4]
+    kept = []
+    for char in head:
+        category = unicodedata.category(char)
+        if char in "\n\r\t\v\f" or category in ("Zl", "Zp"):
+            kept.append(" ")
+        elif category == "Cs":
+            kept.append("\ufffd")
+        elif category not in ("Cc", "Cf", "Cn", "Co"):
+            kept.append(char)
+    line = " ".join("".join(kept).split())
+    hidden = max(0, len(line) - limit) + len(text) - len(head)
+    if hidden == 0:
+        return line
+    return f"{line[:limit].rstrip()}… [{number(hidden)} more characters]"
+
+
+def clean_block(value: object, limit: int = 3000) -> str:
+    """The same for text that keeps its lines (SQL): control characters go, line breaks stay."""
+    if value is None:
+        return ""
+    text = str(value).replace("\r\n", "\n")
+    head = text[:limit]
+    kept = "".join(
+        c if c == "\n" else " " if c == "\t" else "\ufffd" if unicodedata.category(c) == "Cs" else c
+        for c in head
+        if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cn", "Co")
+    ).strip("\n")
+    if len(text) > limit:
+        kept += f"\n… [{number(len(text) - limit)} more characters]"
+    return kept
+
+
+def number(value: float | int | None) -> str:
+    """A plain number: thousands grouped, four significant digits for fractions."""
+    if value is None:
+        return NOT_REPORTED
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not math.isfinite(value):
+        return "not a number" if math.isnan(value) else ("infinite" if value > 0 else "minus infinite")
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.3g}"
+    if abs(value) < 1e-4:
+        return f"{value:.2g}"
+    digits = 3 - math.floor(math.log10(abs(value)))
+    return f"{value:.{min(max(digits, 0), 6)}f}".rstrip("0").rstrip(".")
+
+
+def compact(value: float) -> str:
+    """A short number for an axis: `12k`, `1.5M`."""
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{letter}"
+    return f"{value:.4g}"
+
+
+def share(value: float | None) -> str:
+    """A share 0..1 as per cent. Rounding never turns "nearly" into 0 % or 100 %."""
+    if value is None:
+        return NOT_REPORTED
+    if not math.isfinite(value):
+        return number(float(value))
+    percent = value * 100
+    if 99.95 <= percent < 100:
+        return f"over 99.9{NBSP}%"
+    if 0 < percent < 0.05:
+        return f"under 0.1{NBSP}%"
+    text = f"{percent:,.1f}"
+    return f"{text.removesuffix('.0')}{NBSP}%"
+
+
+def duration(seconds: float | None) -> str:
+    """A duration for people: `340 ms`, `41.9 s`, `2 m 13 s`, `3 h 5 m`."""
+    if seconds is None:
+        return NOT_REPORTED
+    if not math.isfinite(seconds):
+        return number(float(seconds))
+    if seconds < 0:
+        return "-" + duration(-seconds)
+    if seconds == 0:
+        return f"0{NBSP}s"
+    if seconds < 0.001:
+        return f"{seconds * 1e6:.3g}{NBSP}µs"
+    if seconds < 0.9995:
+        return f"{seconds * 1e3:.3g}{NBSP}ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f}".removesuffix(".0") + f"{NBSP}s"
+    whole = round(seconds)
+    if whole < 3600:
+        return _two(whole // 60, "m", whole % 60, "s")
+    minutes = round(whole / 60)
+    if minutes < 1440:
+        return _two(minutes // 60, "h", minutes % 60, "m")
+    hours = round(whole / 3600)
+    return _two(hours // 24, "d", hours % 24, "h")
+
+
+def _two(big: int, big_unit: str, small: int, small_unit: str) -> str:
+    text = f"{big:,}{NBSP}{big_unit}"
+    return f"{text}{NBSP}{small}{NBSP}{small_unit}" if small else text
+
+
+def size(value: float | int | None) -> str:
+    """Bytes in binary units."""
+    if value is None:
+        return NOT_REPORTED
+    if not math.isfinite(value):
+        return number(float(value))
+    amount = float(value)
+    if abs(amount) < 1024:
+        return f"{number(value)}{NBSP}B"
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        amount /= 1024
+        if abs(amount) < 1024 or unit == "TiB":
+            break
+    return f"{amount:,.1f}".removesuffix(".0") + f"{NBSP}{unit}"
+
+
+def measure(value: object, unit: str = "") -> str:
+    """Any evidence or fact value with its unit, the way a person would write it."""
+    if value is None:
+        return NOT_REPORTED
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return instant(value)
+    if not isinstance(value, int | float):
+        text = clean(value)
+        return f"{text}{NBSP}{unit}" if unit and text else text
+    if unit == "s":
+        return duration(float(value))
+    if unit == "share":
+        return share(float(value))
+    if unit == "bytes":
+        return size(value)
+    text = number(value)
+    if not unit:
+        return text
+    # "1 requests" looks careless; units are plurals of plain English words.
+    if value == 1 and unit.endswith("s") and unit.isalpha() and len(unit) > 2:
+        unit = unit[:-1]
+    return f"{text}{NBSP}{unit}"
+
+
+def to_utc(value: object) -> datetime | None:
+    """A `datetime` or ISO text as an aware UTC time; None when it is neither."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if not isinstance(value, datetime):
+        return None
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def from_epoch(seconds: float) -> datetime | None:
+    """The UTC time of an epoch second; None where the calendar ends."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def instant(value: datetime | None, *, fraction: bool = False) -> str:
+    """A date and time to the second (with `fraction`: to the millisecond, unless it is whole)."""
+    if value is None:
+        return "unknown"
+    return f"{_date(value)} {clock(value, fraction=fraction)}"
+
+
+def clock(value: datetime | None, *, fraction: bool = False) -> str:
+    """The time of day alone."""
+    if value is None:
+        return "unknown"
+    value = value.astimezone(UTC) if value.tzinfo else value
+    text = value.strftime("%H:%M:%S")
+    if fraction and value.microsecond:
+        text += f".{value.microsecond // 1000:03d}"
+    return text
+
+
+def _date(value: datetime) -> str:
+    value = value.astimezone(UTC) if value.tzinfo else value
+    # strftime pads years below 1000 differently from platform to platform.
+    return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
+
+
+def span(start: datetime | None, end: datetime | None) -> str:
+    """A time range; the date is repeated only when it changes."""
+    if start is None and end is None:
+        return "unknown"
+    if start is None:
+        return f"start unknown, to {instant(end)}"
+    if end is None:
+        return f"from {instant(start)}, end unknown"
+    if start == end:
+        return instant(start, fraction=True)
+    # Two different times must not read as the same second.
+    fine = instant(start) == instant(end)
+    second = clock(end, fraction=fine) if _date(start) == _date(end) else instant(end, fraction=fine)
+    return f"{instant(start, fraction=fine)} to {second}"
+
+
+def plural(count: int, word: str, many: str = "") -> str:
+    """`1 row`, `2 rows`; `many` for irregular plurals."""
+    return f"{number(count)} {word if count == 1 else many or word + 's'}"
+
+
+def utc_offset(seconds: float) -> str:
+    """`UTC+02:00` from an offset in seconds."""
+    sign = "-" if seconds < 0 else "+"
+    minutes = round(abs(seconds) / 60)
+    return "UTC" if minutes == 0 else f"UTC{sign}{minutes // 60:02d}:{minutes % 60:02d}"

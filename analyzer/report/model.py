@@ -1,0 +1,306 @@
+"""What the page shows, as plain frozen dataclasses, and the caps that keep the page small.
+
+Shares are 0..1, durations in seconds, times aware UTC; None where something is not known. Text is
+already cleaned (`fmt.clean`), not yet escaped: the templates do that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from analyzer.diagnosis.model import MissingSignal, Peaks, Window
+from analyzer.report import fmt
+from analyzer.report.charts import Lane, Panel, TimeAxis
+from analyzer.report.words import Tone
+
+# The report stays small whatever the trace holds; each of these is said on the page where it bites.
+MAX_CHARTED_INSTANCES = 12
+MAX_INSTANCE_ROWS = 200
+MAX_EVENT_ROWS = 40
+MAX_TABLE_ROWS = 48
+MAX_EVIDENCE = 20
+MAX_REASONS = 12
+MAX_FINDINGS = 12
+MAX_FACTS_PER_INSTANCE = 120
+MAX_SOURCES = 100
+MAX_SOURCE_NOTES = 8
+MAX_MISSING = 40
+MAX_NOTES = 50
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Capped(Generic[T]):
+    """Rows to show, and how many there were."""
+
+    rows: tuple[T, ...]
+    total: int
+
+    @property
+    def hidden(self) -> int:
+        """Rows left out."""
+        return self.total - len(self.rows)
+
+
+def cap(items: Iterable[T], limit: int) -> Capped[T]:
+    """The first `limit` items."""
+    everything = tuple(items)
+    return Capped(everything[:limit], len(everything))
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Text, and the anchor on the page it leads to (empty when there is none)."""
+
+    text: str
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingView:
+    """One finding in words."""
+
+    cause: str
+    title: str
+    short: str
+    meaning: str
+    tone: Tone
+    confidence: str
+    sentence: str
+    instance: str
+    window: Window
+    rests_on: tuple[Link, ...]
+    reasons: Capped[str]
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class PeakView:
+    """One peak; `value` is None when no source reported it, and `note` says why where that is known."""
+
+    key: str
+    label: str
+    value: float | int | None
+    unit: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Severity:
+    """How bad it was, as far as the timeline can say. Seconds; shares 0..1; None where unknown.
+
+    `ttft_*` are of per-bucket P99: the highest within the window, and the median before it.
+    `wait_est_peak_s` estimates queue wait and is not a TTFT.
+    """
+
+    duration_s: float | None = None
+    capture_share: float | None = None
+    ttft_p99_peak_s: float | None = None
+    ttft_p99_before_s: float | None = None
+    ttft_source: str = ""
+    wait_est_peak_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the page begins with, and each instance's section too."""
+
+    finding: FindingView
+    window: Window
+    severity: Severity
+    peaks: tuple[PeakView, ...]
+    missing: tuple[MissingSignal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """One row of the timeline as a table: highest values in the interval; counts are sums."""
+
+    at: datetime | None
+    waiting: float | None
+    running: float | None
+    kv_usage: float | None
+    retracted: float | None
+    preempted: float | None
+    prompt_tps: float | None
+    gen_tps: float | None
+    ttft_p99_s: float | None
+    wait_est_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Charts over one time range. `uid` prefixes the ids of their parts."""
+
+    uid: str
+    title: str
+    axis: TimeAxis
+    bucket_s: float | None
+    panels: tuple[Panel, ...]
+    lanes: tuple[Lane, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def range(self) -> Window:
+        """The drawn time range."""
+        return Window(fmt.from_epoch(self.axis.start), fmt.from_epoch(self.axis.end))
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """One event in the list."""
+
+    at: datetime | None
+    run: str
+    kind: str
+    requests: int | None
+    tokens: int | None
+    ratio: str
+    reports: str
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceView:
+    """One number behind an answer."""
+
+    name: str
+    value: str
+    window: Window
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionView:
+    """One checklist question. `expanded` shows its evidence at once."""
+
+    anchor: str
+    number: int
+    title: str
+    chip: str
+    tone: Tone
+    sentence: str
+    expanded: bool
+    basis: bool
+    evidence: Capped[EvidenceView]
+    missing: tuple[MissingSignal, ...]
+    why: str
+    advice: str
+    sql: str
+    sql_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceView:
+    """One instance with its charts and its checklist."""
+
+    anchor: str
+    name: str
+    engine: str
+    runs: int
+    verdict: Verdict
+    closeup: Timeline | None
+    timeline: Timeline | None
+    table: tuple[TimelineRow, ...]
+    table_step_s: float | None
+    events: Capped[EventRow]
+    questions: tuple[QuestionView, ...]
+    findings: Capped[FindingView]
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRow:
+    """One row of the table of instances; `anchor` is empty when the instance has no section."""
+
+    anchor: str
+    name: str
+    engine: str
+    runs: int
+    finding: FindingView
+    window: Window
+    peaks: Peaks
+
+
+@dataclass(frozen=True, slots=True)
+class FactView:
+    """One fact and where it was read."""
+
+    run: str
+    key: str
+    value: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class FactGroup:
+    """One instance's facts: what the engine reported, and the arguments it was started with."""
+
+    instance: str
+    facts: Capped[FactView]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """One input and what became of its lines. `adds_up` is None when a count is unknown."""
+
+    path: str
+    instance: str
+    read_as: str
+    version: str
+    size: int | None
+    lines: int | None
+    matched: int | None
+    ignored: int | None
+    unmatched: int | None
+    other: int | None
+    adds_up: bool | None
+    window: Window
+    clock: str
+    cut: bool
+    notes: Capped[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LineTotals:
+    """Line counts over all inputs, those not listed included."""
+
+    lines: int
+    matched: int
+    ignored: int
+    unmatched: int
+    other: int
+
+
+@dataclass(frozen=True, slots=True)
+class MissingView:
+    """A missing signal, how to record it, and the questions that wanted it."""
+
+    signal: str
+    flag: str
+    questions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportData:
+    """The whole report. Instances come worst first."""
+
+    trace: str
+    tool_version: str
+    schema_version: int
+    cut: bool
+    cut_sources: Capped[str]
+    verdict: Verdict
+    engine: str
+    instance_rows: Capped[InstanceRow]
+    instances: Capped[InstanceView]
+    findings: Capped[FindingView]
+    missing: Capped[MissingView]
+    facts: Capped[FactGroup]
+    sources: Capped[SourceView]
+    totals: LineTotals
+    notes: Capped[str]

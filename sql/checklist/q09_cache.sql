@@ -1,0 +1,16 @@
+-- 9. Did the cache stop helping? Prefix hits as share of prompt tokens, outside and inside the incident. SGLang's
+-- counts tokens of each prefill; vLLM prints the rate of its last thousand requests.
+CREATE OR REPLACE VIEW q09_cache AS
+SELECT
+    i.instance,
+    sum(r.cached_tokens) FILTER (WHERE NOT coalesce(r.ts BETWEEN i.start_ts AND i.end_ts, false))
+        / nullif(sum(r.cached_tokens + r.new_tokens) FILTER (WHERE NOT coalesce(r.ts BETWEEN i.start_ts AND i.end_ts, false)), 0)
+        AS counted_outside,
+    sum(r.cached_tokens) FILTER (WHERE r.ts BETWEEN i.start_ts AND i.end_ts)
+        / nullif(sum(r.cached_tokens + r.new_tokens) FILTER (WHERE r.ts BETWEEN i.start_ts AND i.end_ts), 0) AS counted_inside,
+    arg_max(r.prefix_hit_share, r.ts) FILTER (WHERE r.ts < i.start_ts) AS reported_before,
+    arg_max(r.prefix_hit_share, r.ts) FILTER (WHERE r.ts BETWEEN i.start_ts AND i.end_ts) AS reported_inside,
+    arg_max(r.prefix_hit_share, r.ts) AS reported_last
+FROM incident AS i
+LEFT JOIN _report AS r USING (instance)
+GROUP BY i.instance;

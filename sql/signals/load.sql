@@ -1,0 +1,184 @@
+-- Reports with the time each stands for: `span_s` back to the report before (what it tells of), `dwell_s` ahead to
+-- the next one (how long its gauges hold). Both end after `hold_s`: an engine that prints nothing is not carried on.
+CREATE OR REPLACE VIEW _report AS
+WITH steps AS (
+    SELECT
+        *,
+        lag(ts) OVER own AS prev_ts,
+        lead(ts) OVER own AS next_ts
+    FROM scheduler_clean
+    WINDOW own AS (PARTITION BY instance, run_id, dp ORDER BY ts, source_id, record)
+),
+holds AS (
+    SELECT
+        instance,
+        run_id,
+        greatest(30.0, 3.0 * coalesce(median(epoch(ts - prev_ts)), 0.0)) AS hold_s
+    FROM steps
+    GROUP BY instance, run_id
+)
+SELECT
+    s.*,
+    h.hold_s,
+    least(coalesce(epoch(s.ts - s.prev_ts), 0.0), h.hold_s) AS span_s,
+    least(coalesce(epoch(s.next_ts - s.ts), h.hold_s), h.hold_s) AS dwell_s,
+    row_number() OVER (PARTITION BY s.instance, s.run_id ORDER BY s.ts, s.source_id, s.record) AS seq
+FROM steps AS s
+JOIN holds AS h USING (instance, run_id);
+
+-- The whole instance at every report: running, waiting and used tokens summed over data-parallel ranks, usage of
+-- the fullest rank. A rank that has not reported for `hold_s` counts as unknown, not as zero.
+CREATE OR REPLACE VIEW _load AS
+WITH ranks AS (
+    SELECT DISTINCT instance, run_id, dp FROM _report
+),
+latest AS (
+    SELECT
+        r.instance,
+        r.run_id,
+        r.seq,
+        r.ts,
+        r.hold_s,
+        d.dp,
+        last_value(CASE WHEN r.dp = d.dp THEN r.ts END IGNORE NULLS) OVER so_far AS rank_ts,
+        last_value(CASE WHEN r.dp = d.dp THEN r.running END IGNORE NULLS) OVER so_far AS running,
+        last_value(CASE WHEN r.dp = d.dp THEN r.waiting END IGNORE NULLS) OVER so_far AS waiting,
+        last_value(CASE WHEN r.dp = d.dp THEN r.kv_usage END IGNORE NULLS) OVER so_far AS kv_usage,
+        last_value(CASE WHEN r.dp = d.dp THEN r.pool_usage END IGNORE NULLS) OVER so_far AS pool_usage,
+        last_value(CASE WHEN r.dp = d.dp THEN r.kv_used_tokens END IGNORE NULLS) OVER so_far AS kv_used_tokens,
+        last_value(CASE WHEN r.dp = d.dp THEN r.pending_tokens END IGNORE NULLS) OVER so_far AS pending_tokens,
+        last_value(CASE WHEN r.dp = d.dp THEN r.gen_tps END IGNORE NULLS) OVER so_far AS gen_tps,
+        last_value(CASE WHEN r.dp = d.dp THEN r.prompt_tps_now END IGNORE NULLS) OVER so_far AS prompt_tps
+    FROM _report AS r
+    JOIN ranks AS d USING (instance, run_id)
+    WINDOW so_far AS (PARTITION BY r.instance, r.run_id, d.dp ORDER BY r.seq ROWS UNBOUNDED PRECEDING)
+),
+summed AS (
+    SELECT
+        instance,
+        run_id,
+        seq,
+        any_value(ts) AS ts,
+        any_value(hold_s) AS hold_s,
+        sum(running)::BIGINT AS running,
+        sum(waiting)::BIGINT AS waiting,
+        max(kv_usage) AS kv_usage,
+        max(pool_usage) AS pool_usage,
+        sum(kv_used_tokens)::BIGINT AS kv_used_tokens,
+        sum(pending_tokens)::BIGINT AS pending_tokens,
+        sum(gen_tps) AS gen_tps,
+        sum(prompt_tps) AS prompt_tps,
+        count(running)::INTEGER AS ranks
+    FROM latest
+    WHERE epoch(ts - rank_ts) <= hold_s
+    GROUP BY instance, run_id, seq
+)
+-- behind the last report of a run only as long as anything else was heard of it
+SELECT
+    s.*,
+    least(
+        s.hold_s,
+        coalesce(
+            epoch(lead(s.ts) OVER (PARTITION BY s.instance, s.run_id ORDER BY s.seq) - s.ts),
+            greatest(0.0, epoch(r.last_ts - s.ts))
+        )
+    ) AS dwell_s
+FROM summed AS s
+JOIN run AS r USING (instance, run_id);
+
+-- Bucket length in seconds: the finest of 1, 5, 10 and 60 (then whole minutes) that gives at most 2,000 buckets.
+CREATE OR REPLACE VIEW _bucket AS
+WITH span AS (
+    SELECT coalesce(epoch(max(ts) - min(ts)), 0.0) + 1.0 AS s FROM scheduler_clean
+)
+SELECT
+    CASE
+        WHEN s <= 1990 THEN 1
+        WHEN s / 5 <= 1990 THEN 5
+        WHEN s / 10 <= 1990 THEN 10
+        ELSE 60 * ceil(s / 60.0 / 1990)::INTEGER
+    END AS bucket_s
+FROM span;
+
+-- Every bucket of every instance, from its first to its last report.
+CREATE OR REPLACE VIEW _grid AS
+WITH spans AS (
+    SELECT
+        l.instance,
+        b.bucket_s,
+        (epoch(min(l.ts)) // b.bucket_s)::BIGINT AS first_n,
+        (epoch(max(l.ts)) // b.bucket_s)::BIGINT AS last_n
+    FROM _load AS l
+    CROSS JOIN _bucket AS b
+    GROUP BY l.instance, b.bucket_s
+)
+SELECT
+    instance,
+    bucket_s,
+    to_timestamp(n * bucket_s) AS bucket_ts
+FROM (SELECT instance, bucket_s, unnest(range(first_n, last_n + 1)) AS n FROM spans);
+
+-- Load over time: running and waiting (requests, summed over data-parallel ranks) and pool usage (share, of the
+-- fullest rank) as minimum, maximum, last and time-weighted mean of each bucket. A gauge holds until the next
+-- report, for at most 30 s or three times the usual interval; then it is NULL.
+CREATE OR REPLACE VIEW signal_load AS
+WITH inside AS (
+    SELECT
+        l.instance,
+        to_timestamp((epoch(l.ts) // b.bucket_s)::BIGINT * b.bucket_s) AS bucket_ts,
+        arg_max(l.run_id, l.seq) AS run_id,
+        min(l.running) AS running_min,
+        max(l.running) AS running_max,
+        arg_max(l.running, l.seq) AS running_last,
+        sum(l.running * l.dwell_s) / nullif(sum(l.dwell_s) FILTER (WHERE l.running IS NOT NULL), 0) AS running_mean,
+        min(l.waiting) AS waiting_min,
+        max(l.waiting) AS waiting_max,
+        arg_max(l.waiting, l.seq) AS waiting_last,
+        sum(l.waiting * l.dwell_s) / nullif(sum(l.dwell_s) FILTER (WHERE l.waiting IS NOT NULL), 0) AS waiting_mean,
+        min(l.pool_usage) AS kv_usage_min,
+        max(l.pool_usage) AS kv_usage_max,
+        arg_max(l.pool_usage, l.seq) AS kv_usage_last,
+        sum(l.pool_usage * l.dwell_s) / nullif(sum(l.dwell_s) FILTER (WHERE l.pool_usage IS NOT NULL), 0) AS kv_usage_mean,
+        arg_max(l.kv_used_tokens, l.seq) AS kv_used_tokens_last,
+        arg_max(l.pending_tokens, l.seq) AS pending_tokens_last,
+        arg_max(l.gen_tps, l.seq) AS gen_tps_last,
+        arg_max(l.prompt_tps, l.seq) AS prompt_tps_last,
+        count(*) AS reports
+    FROM _load AS l
+    CROSS JOIN _bucket AS b
+    GROUP BY ALL
+)
+SELECT
+    g.instance,
+    coalesce(i.run_id, h.run_id) AS run_id,
+    g.bucket_ts,
+    g.bucket_s,
+    coalesce(i.running_min, h.running) AS running_min,
+    coalesce(i.running_max, h.running) AS running_max,
+    coalesce(i.running_last, h.running) AS running_last,
+    coalesce(i.running_mean, h.running) AS running_mean,
+    coalesce(i.waiting_min, h.waiting) AS waiting_min,
+    coalesce(i.waiting_max, h.waiting) AS waiting_max,
+    coalesce(i.waiting_last, h.waiting) AS waiting_last,
+    coalesce(i.waiting_mean, h.waiting) AS waiting_mean,
+    coalesce(i.kv_usage_min, h.pool_usage) AS kv_usage_min,
+    coalesce(i.kv_usage_max, h.pool_usage) AS kv_usage_max,
+    coalesce(i.kv_usage_last, h.pool_usage) AS kv_usage_last,
+    coalesce(i.kv_usage_mean, h.pool_usage) AS kv_usage_mean,
+    coalesce(i.kv_used_tokens_last, h.kv_used_tokens) AS kv_used_tokens,
+    coalesce(i.pending_tokens_last, h.pending_tokens) AS pending_tokens,
+    coalesce(i.gen_tps_last, h.gen_tps) AS gen_tps,
+    coalesce(i.prompt_tps_last, h.prompt_tps) AS prompt_tps,
+    coalesce(i.reports, 0) AS reports
+FROM _grid AS g
+LEFT JOIN inside AS i ON i.instance = g.instance AND i.bucket_ts = g.bucket_ts
+ASOF LEFT JOIN (
+    -- what still holds from before, where the bucket itself has no report
+    SELECT instance, ts, hold_s, seq, run_id, running, waiting, pool_usage, kv_used_tokens, pending_tokens, gen_tps, prompt_tps
+    FROM _load
+    QUALIFY row_number() OVER (PARTITION BY instance, ts ORDER BY seq DESC) = 1
+) AS held ON g.instance = held.instance AND g.bucket_ts >= held.ts
+LEFT JOIN LATERAL (
+    SELECT held.run_id, held.running, held.waiting, held.pool_usage, held.kv_used_tokens, held.pending_tokens, held.gen_tps, held.prompt_tps
+    WHERE epoch(g.bucket_ts - held.ts) <= held.hold_s
+) AS h ON true;
