@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import click
 
-from analyzer.cli.report import report
+from analyzer.cli.options import InputOptions
+from analyzer.cli.report import announce, made_report
+from analyzer.report.write import refuse_existing, write_report
 from analyzer.resources import demo_dir
 
 
 @click.command()
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default="demo_report.html",
-    show_default=True,
-    help="The HTML file to write.",
+    "-o", "--output", type=click.Path(path_type=Path), default="demo_report.html", show_default=True, help="The HTML file to write."
 )
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
-@click.pass_context
-def demo(ctx: click.Context, output: Path, force: bool) -> int:
+def demo(output: Path, force: bool) -> None:
     """Write a report of a small incident that comes with the tool."""
-    log = demo_dir() / "server.log"
-    code = ctx.invoke(
-        report, inputs=(str(log),), tz="UTC", year=2026, instance=("server.log=demo",), since=None, until=None,
-        output=output, force=force, fail_on=(),
-    )  # fmt: skip
-    return int(code)
+    refuse_existing(output, force=force)
+    # from beside the log, so that the report names it as one would on the spot
+    with contextlib.chdir(demo_dir()):
+        html, diagnosis, _ = made_report(("server.log",), InputOptions("UTC", 2026, ("server.log=demo",)))
+    write_report(output, html, force=force)
+    announce(diagnosis, output)

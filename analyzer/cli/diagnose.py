@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
 from analyzer.cli.options import InputOptions, exit_code, fail_on_option, input_options, opened
-from analyzer.cli.summary import print_summary
+from analyzer.cli.summary import summary
 from analyzer.diagnosis.diagnose import diagnose as diagnose_library
+from analyzer.report.write import refuse_existing, write_report
 
 
 @click.command()
 @input_options(window=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as one JSON object.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of standard output.")
+@click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 @fail_on_option
 def diagnose(
     inputs: tuple[str, ...],
@@ -23,13 +27,21 @@ def diagnose(
     since: str | None,
     until: str | None,
     as_json: bool,
+    output: Path | None,
+    force: bool,
     fail_on: tuple[str, ...],
 ) -> int:
     """Say what happened: verdict, peaks and the checklist, in the terminal or as JSON."""
+    if output is not None and str(output) != "-":
+        refuse_existing(output, force=force)
     with opened(inputs, InputOptions(tz, year, instance, since, until)) as (trace, read):
         diagnosis = diagnose_library(trace)
     if as_json:
-        click.echo(json.dumps(diagnosis.to_dict(), indent=2, ensure_ascii=True, allow_nan=False))
+        text = json.dumps(diagnosis.to_dict(), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
     else:
-        print_summary(diagnosis)
+        text = summary(diagnosis, to_file=output is not None)
+    if output is None or str(output) == "-":
+        click.echo(text, nl=False)
+    else:
+        write_report(output, text, force=force)
     return exit_code(diagnosis, read, fail_on)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import click
 
 from analyzer.cli.options import InputOptions, ingested, input_options
-from analyzer.ingest import default_trace_name
+from analyzer.ingestion import default_trace_name
+from analyzer.sources.discover import is_trace
 
 
 @click.command()
@@ -18,12 +20,15 @@ from analyzer.ingest import default_trace_name
     type=click.Path(path_type=Path),
     help="The trace to make or to add to. Default: after the first input, in the working folder.",
 )
-def ingest(inputs: tuple[str, ...], tz: str | None, year: int | None, instance: tuple[str, ...], output: Path | None) -> int:
+@click.option("--force", is_flag=True, help="Make the trace anew if it exists, instead of adding to it.")
+def ingest(inputs: tuple[str, ...], tz: str | None, year: int | None, instance: tuple[str, ...], output: Path | None, force: bool) -> int:
     """Read logs into a stored trace (Parquet tables and a manifest).
 
     Reading the same input again changes nothing; a log that grew adds its new lines.
     """
     trace = output or default_trace_name(inputs)
+    if force and is_trace(trace):
+        shutil.rmtree(trace)
     result = ingested(inputs, trace, InputOptions(tz, year, instance))
     click.echo(str(trace))
     for name, rows in result.manifest.totals.items():

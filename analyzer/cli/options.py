@@ -19,9 +19,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from analyzer.diagnosis.model import Cause, Diagnosis
 from analyzer.diagnosis.thresholds import thresholds
 from analyzer.errors import ExitCode, KvpmError
-from analyzer.ingest import IngestOptions, IngestResult, default_trace_name
-from analyzer.ingest import Progress as ProgressCallback
-from analyzer.ingest import ingest as ingest_library
+from analyzer.ingestion import IngestOptions, IngestResult, default_trace_name
+from analyzer.ingestion import Progress as ProgressCallback
+from analyzer.ingestion import ingest as ingest_library
 from analyzer.sources.discover import is_trace
 from analyzer.sources.timestamps import parse_iso, zone_from_option
 from analyzer.trace.identity import parse_instance_rules

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from analyzer.cli.options import InputOptions, exit_code, fail_on_option, input_options, opened
 from analyzer.diagnosis.diagnose import diagnose
-from analyzer.ingest import default_trace_name
+from analyzer.diagnosis.model import Diagnosis
+from analyzer.errors import ExitCode
+from analyzer.ingestion import default_trace_name
 from analyzer.report.data import build_report
 from analyzer.report.render import render_html
 from analyzer.report.write import refuse_existing, write_report
@@ -40,13 +43,23 @@ def report(
     to_stdout = str(target) == "-"
     if not to_stdout:
         refuse_existing(target, force=force)
-    with opened(inputs, InputOptions(tz, year, instance, since, until)) as (trace, read):
-        diagnosis = diagnose(trace)
-        html = render_html(build_report(trace.con, diagnosis))
+    html, diagnosis, read = made_report(inputs, InputOptions(tz, year, instance, since, until))
     if to_stdout:
         click.echo(html, nl=False)
     else:
         write_report(target, html, force=force)
-        click.echo(f"{diagnosis.verdict.cause} ({diagnosis.verdict.confidence}): {diagnosis.verdict.sentence}")
-        click.echo(f"report: {target}")
+        announce(diagnosis, target)
     return exit_code(diagnosis, read, fail_on)
+
+
+def made_report(inputs: Sequence[str], options: InputOptions) -> tuple[str, Diagnosis, ExitCode]:
+    """The page for INPUT, the diagnosis in it, and how reading went."""
+    with opened(inputs, options) as (trace, read):
+        diagnosis = diagnose(trace)
+        return render_html(build_report(trace.con, diagnosis)), diagnosis, read
+
+
+def announce(diagnosis: Diagnosis, target: Path) -> None:
+    """Say the verdict and where the report is."""
+    click.echo(f"{diagnosis.verdict.cause} ({diagnosis.verdict.confidence}): {diagnosis.verdict.sentence}")
+    click.echo(f"report: {target}")

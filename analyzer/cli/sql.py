@@ -30,6 +30,7 @@ _LIST = (
 @click.option("--json", "form", flag_value="json", help="A JSON array of objects.")
 @click.option("--tz", metavar="ZONE", help="Time zone of stamps without one.")
 @click.option("--year", type=click.IntRange(2015, 2100), help="Year of stamps without one.")
+@click.option("--instance", multiple=True, metavar="PATTERN=NAME", help="Name the server of inputs whose path or pod matches.")
 @click.option("--since", metavar="TIME", help="Look only at what came after.")
 @click.option("--until", metavar="TIME", help="Look only at what came before.")
 def sql(
@@ -38,6 +39,7 @@ def sql(
     form: str,
     tz: str | None,
     year: int | None,
+    instance: tuple[str, ...],
     since: str | None,
     until: str | None,
 ) -> int:
@@ -46,7 +48,7 @@ def sql(
     kvpm sql trace.kvtrace "SELECT * FROM timeline WHERE waiting > 0"
     """
     text = sys.stdin.read() if query == "-" else query or _LIST
-    with opened((source,), InputOptions(tz, year, (), since, until)) as (trace, read):
+    with opened((source,), InputOptions(tz, year, instance, since, until)) as (trace, read):
         try:
             cursor = trace.con.execute(text)
             names = [d[0] for d in cursor.description or []]

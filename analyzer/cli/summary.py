@@ -13,9 +13,16 @@ _STYLE = {"yes": "bold red", "no": "green", "partly": "yellow", "cannot_tell": "
 _GREEN = ("none",)
 
 
-def print_summary(diagnosis: Diagnosis) -> None:
-    """Verdict first, then peaks, findings, checklist, and what was read."""
-    console = Console(highlight=False)
+def summary(diagnosis: Diagnosis, *, to_file: bool) -> str:
+    """Verdict first, then peaks, findings, checklist, and what was read; coloured for a terminal only."""
+    console = Console(highlight=False, no_color=True, width=120) if to_file else Console(highlight=False)
+    with console.capture() as capture:
+        _print(console, diagnosis)
+    # table cells are padded to the full width: no one wants those blanks in a ticket
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def _print(console: Console, diagnosis: Diagnosis) -> None:
     verdict = diagnosis.verdict
     if diagnosis.cut:
         console.print(Text("An input was cut short: this covers only what could be read.", style="bold yellow"))

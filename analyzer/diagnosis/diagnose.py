@@ -34,7 +34,7 @@ def diagnose(trace: Trace) -> Diagnosis:
     found = [verdict] + [f for i in instances for f in i.findings if f is not verdict]
     return Diagnosis(
         tool_version=__version__,
-        trace=trace.path.name,
+        trace=trace.path.name.removesuffix(".kvtrace"),
         verdict=verdict,
         findings=tuple(found),
         window=window,
@@ -102,11 +102,11 @@ def _versions(con: duckdb.DuckDBPyConnection, name: str) -> tuple[str | None, st
     )[0]
     low, high = inferred["lo"], inferred["hi"]
     if low and high:
-        return low, f"{low} to {high} (by the shape of its lines)"
+        return low, f"{low} to {high} (inferred from its lines)"
     if low or high:
         return (
             low,
-            f"{low} or later (by the shape of its lines)" if low else f"up to {high} (by the shape of its lines)",
+            f"{low} or later (inferred from its lines)" if low else f"up to {high} (inferred from its lines)",
         )
     return None, "unknown"
 

@@ -179,7 +179,8 @@ def _rules(con: duckdb.DuckDBPyConnection, instance: str, buckets: Sequence[_Buc
     ).fetchall()
     firsts: dict[str, float] = {}
     for bucket in buckets:
-        firsts.setdefault(bucket.run, bucket.start)
+        if bucket.run:  # nothing ran in a bucket without one
+            firsts.setdefault(bucket.run, bucket.start)
     for _, run, at in rows:
         firsts[run or ""] = min(at, firsts.get(run or "", at))
     runs = sorted(firsts, key=lambda r: (firsts[r], r))

@@ -77,8 +77,8 @@ class InstanceRule:
     name: str
 
     def matches(self, text: str) -> bool:
-        """Shell-style; a pattern without wildcards matches as a part of the text."""
-        return bool(text) and (fnmatch(text, self.pattern) or self.pattern in text)
+        """Shell-style, anywhere in the text."""
+        return bool(text) and fnmatch(text, f"*{self.pattern}*")
 
 
 def parse_instance_rules(options: tuple[str, ...]) -> list[InstanceRule]:

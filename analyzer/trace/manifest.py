@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ class StoredFile:
 
 @dataclass(slots=True)
 class StoredSource:
-    """One input with its account (`row`: the `sources` table's columns) and what identifies its server."""
+    """One input: its account (`row`, the `sources` table's columns), what identifies its server (`streams`), and what
+    --tz and --year said when it was read (`read_with`)."""
 
     source_id: str
     path: str
@@ -35,6 +37,7 @@ class StoredSource:
     row: dict[str, Any]
     streams: list[dict[str, Any]]
     descending: bool
+    read_with: dict[str, Any] = field(default_factory=dict)
     files: dict[str, StoredFile] = field(default_factory=dict)
 
 
@@ -75,15 +78,25 @@ def read_manifest(folder: Path) -> Manifest:
     except FileNotFoundError:
         raise NothingUsableError(f"{folder} is no stored trace: it has no {MANIFEST}") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise KvpmError(
-            f"{path} cannot be read: {error}",
-            hint="ingest the logs again",
-            exit_code=ExitCode.INPUT_CUT,
-        ) from error
+        raise _unreadable(path, str(error)) from error
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise NothingUsableError(
             f"{folder} has trace format {version}; this release reads up to {FORMAT_VERSION}",
             hint="update kvpm, or ingest the logs again with this release",
         )
-    sources = [StoredSource(**{**s, "files": {t: StoredFile(**f) for t, f in s["files"].items()}}) for s in document["sources"]]
-    return Manifest(**{**document, "sources": sources})
+    try:
+        return Manifest(**{**document, "sources": [_source(s) for s in document["sources"]]})
+    except (KeyError, TypeError, ValueError) as error:
+        raise _unreadable(path, f"{type(error).__name__}: {error}") from error
+
+
+def _source(document: dict[str, Any]) -> StoredSource:
+    for column in ("first_ts", "last_ts"):
+        if document["row"].get(column):
+            document["row"][column] = datetime.fromisoformat(document["row"][column])
+    files = {table: StoredFile(**stored) for table, stored in document["files"].items()}
+    return StoredSource(**{**document, "files": files})
+
+
+def _unreadable(path: Path, why: str) -> KvpmError:
+    return KvpmError(f"{path} cannot be read: {why}", hint="ingest the logs again", exit_code=ExitCode.INPUT_CUT)

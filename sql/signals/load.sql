@@ -174,11 +174,16 @@ FROM _grid AS g
 LEFT JOIN inside AS i ON i.instance = g.instance AND i.bucket_ts = g.bucket_ts
 ASOF LEFT JOIN (
     -- what still holds from before, where the bucket itself has no report
-    SELECT instance, ts, hold_s, seq, run_id, running, waiting, pool_usage, kv_used_tokens, pending_tokens, gen_tps, prompt_tps
-    FROM _load
-    QUALIFY row_number() OVER (PARTITION BY instance, ts ORDER BY seq DESC) = 1
+    SELECT l.*, e.end_ts
+    FROM _load AS l
+    LEFT JOIN (
+        SELECT instance, run_id, min(ts) AS end_ts FROM event WHERE kind IN ('shutdown', 'crash') GROUP BY ALL
+    ) AS e USING (instance, run_id)
+    QUALIFY row_number() OVER (PARTITION BY l.instance, l.ts ORDER BY l.seq DESC) = 1
 ) AS held ON g.instance = held.instance AND g.bucket_ts >= held.ts
 LEFT JOIN LATERAL (
     SELECT held.run_id, held.running, held.waiting, held.pool_usage, held.kv_used_tokens, held.pending_tokens, held.gen_tps, held.prompt_tps
     WHERE epoch(g.bucket_ts - held.ts) <= held.hold_s
+        -- a process that went away takes its load with it
+        AND (held.end_ts IS NULL OR held.ts > held.end_ts OR g.bucket_ts <= held.end_ts)
 ) AS h ON true;

@@ -121,7 +121,7 @@ def _read_one(
 ) -> StoredSource | None:
     """Read one input; None when it is known already or gave nothing to store."""
     source_id, known = _recognise(item, manifest)
-    if known is not None and known.sha256 == _whole_hash(item):
+    if known is not None and known.sha256 == _whole_hash(item) and _read_the_same(known, options):
         if known.path != item.name:
             problems.append(Problem(item.name, f"holds the same bytes as {known.path}: counted once"))
         return None
@@ -141,8 +141,19 @@ def _read_one(
         problems.append(Problem(item.name, "is empty"))
         return None
     stored = _stored_source(item, source_id, text, log)
+    stored.read_with = _asked(options)
     manifest.sources = [s for s in manifest.sources if s.source_id != source_id] + [stored]
     return stored
+
+
+def _read_the_same(known: StoredSource, options: IngestOptions) -> bool:
+    """True unless --tz or --year now says something else than when the source was read."""
+    asked = _asked(options)
+    return all(value is None or value == known.read_with.get(name) for name, value in asked.items())
+
+
+def _asked(options: IngestOptions) -> dict[str, str | int | None]:
+    return {"tz": None if options.zone is None else str(options.zone), "year": options.year}
 
 
 def _reported(text: TextInput, name: str, total: int, progress: Progress | None) -> Iterator[str]:
