@@ -284,7 +284,9 @@ def _refuse_nothing(inputs: list[Input], manifest: Manifest, problems: list[Prob
         what = f"none of {len(inputs)} files holds a line of a known engine"
         if first:
             what += f" ({first.name} {first.message})"
-    hint = "expected a log of SGLang, vLLM or LMCache; `kvpm formats explain LINE` shows how a line is read"
+    hint = "expected a log of SGLang, vLLM or LMCache"
+    if first is None:
+        hint += "; `kvpm formats explain LINE` shows how a line is read"
     if io:
         raise KvpmError(what, hint="check the permissions and the disk", exit_code=ExitCode.INPUT_CUT)
     raise NothingUsableError(what, hint=hint)

@@ -25,13 +25,22 @@ _HELP = """kvpm, the KV post-mortem: what broke time to first token?
 Reads what LLM servers left behind (SGLang and vLLM logs) and says whether the KV pool in HBM (L1) was the reason, or
 the reservation, a cap, prefill compute, a crash, or something that this capture cannot tell.
 
-INPUT is a log file (gzip and zstd too), a folder, a glob, '-' for standard input, or a stored trace (NAME.kvtrace).
+Begin with: kvpm report server.log
+
+INPUT is a log file (packed with gzip, zstd, bzip2 or xz too), a folder, a glob, '-' for standard input, or a stored trace (NAME.kvtrace).
 
 Exit codes: 0 all read; 1 a --fail-on cause was found; 2 wrong usage; 3 nothing usable in the input; 4 an input could
 not be read to its end; 5 an internal error."""
 
 
-@click.group(help=_HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class _InOrder(click.Group):
+    """Lists the commands in the order in which one needs them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(cls=_InOrder, help=_HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, "--version", prog_name="kvpm")
 def cli() -> None:
     """The group all commands hang on."""

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from analyzer.diagnosis.model import Cause, Diagnosis
+from analyzer.diagnosis.model import Diagnosis
 from analyzer.diagnosis.thresholds import thresholds
 from analyzer.errors import ExitCode, KvpmError
 from analyzer.ingestion import IngestOptions, IngestResult, default_trace_name
@@ -27,6 +27,12 @@ from analyzer.sources.timestamps import parse_iso, zone_from_option
 from analyzer.trace.identity import parse_instance_rules
 from analyzer.trace.manifest import read_manifest
 from analyzer.trace.reader import Trace
+
+# Of the causes of the design, those that this release gives; `none` is no reason to fail.
+FAIL_ON = (
+    "crash", "restart", "hang", "l1_bound", "reservation_bound", "cap_bound", "prefill_bound", "decode_bound",
+    "insufficient_data",
+)  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -93,8 +99,8 @@ def input_options(*, window: bool) -> Callable[[F], F]:
 def fail_on_option(function: F) -> F:
     """--fail-on CAUSE."""
     return click.option(
-        "--fail-on", multiple=True, type=click.Choice(get_args(Cause)), metavar="CAUSE",
-        help="Exit with 1 when this cause is among the findings. Repeatable.",
+        "--fail-on", multiple=True, type=click.Choice(FAIL_ON), metavar="CAUSE",
+        help=f"Exit with 1 when this cause is among the findings; repeatable. One of {', '.join(FAIL_ON)}.",
     )(function)  # fmt: skip
 
 
@@ -117,6 +123,7 @@ def opened(inputs: Sequence[str], options: InputOptions) -> Iterator[tuple[Trace
         path = Path(stored[0])
         since, until = _bounds(path, options)
         with Trace(path, since=since, until=until, variables=thresholds()) as trace:
+            _refuse_empty(trace, since, until)
             cut = any(s.row.get("cut") for s in trace.manifest.sources)
             yield trace, ExitCode.INPUT_CUT if cut else ExitCode.OK
         return
@@ -125,6 +132,7 @@ def opened(inputs: Sequence[str], options: InputOptions) -> Iterator[tuple[Trace
         result = ingested(inputs, path, options)
         since, until = _bounds(path, options)
         with Trace(path, since=since, until=until, variables=thresholds()) as trace:
+            _refuse_empty(trace, since, until)
             yield trace, result.exit_code
 
 
@@ -164,6 +172,19 @@ def _bounds(trace: Path, options: InputOptions) -> tuple[datetime | None, dateti
     if since and until and since >= until:
         raise KvpmError("--since is not before --until", hint="times are UTC unless --tz says otherwise")
     return since, until
+
+
+def _refuse_empty(trace: Trace, since: datetime | None, until: datetime | None) -> None:
+    """A window beside the capture would look like a capture of nothing."""
+    if since is None and until is None:
+        return
+    found = trace.con.execute("SELECT min(ts), max(ts) FROM (SELECT ts FROM scheduler UNION ALL SELECT ts FROM events)").fetchone()
+    first, last = found or (None, None)
+    if first is not None and ((since and since > last) or (until and until < first)):
+        raise KvpmError(
+            "nothing lies between --since and --until",
+            hint=f"the input covers {first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S} UTC",
+        )
 
 
 def _moment(name: str, text: str | None, trace: Path, options: InputOptions) -> datetime | None:

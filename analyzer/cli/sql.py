@@ -28,10 +28,10 @@ _LIST = (
 @click.option("--table", "form", flag_value="table", default=True, help="A table for people (the default).")
 @click.option("--csv", "form", flag_value="csv", help="CSV with a header.")
 @click.option("--json", "form", flag_value="json", help="A JSON array of objects.")
-@click.option("--tz", metavar="ZONE", help="Time zone of stamps without one.")
-@click.option("--year", type=click.IntRange(2015, 2100), help="Year of stamps without one.")
+@click.option("--tz", metavar="ZONE", help="Time zone of stamps without one: Asia/Shanghai, +08:00.")
+@click.option("--year", type=click.IntRange(2015, 2100), help="Year of stamps without one (vLLM).")
 @click.option("--instance", multiple=True, metavar="PATTERN=NAME", help="Name the server of inputs whose path or pod matches.")
-@click.option("--since", metavar="TIME", help="Look only at what came after.")
+@click.option("--since", metavar="TIME", help="Look only at what came after: 2026-11-30T07:08, or 07:08 (UTC, or in --tz).")
 @click.option("--until", metavar="TIME", help="Look only at what came before.")
 def sql(
     source: str,
@@ -74,7 +74,11 @@ def _print(names: list[str], rows: list[tuple[object, ...]], form: str) -> None:
             table.add_column(name, overflow="fold")
         for row in rows:
             table.add_row(*(Text("" if v is None else str(_plain(v))) for v in row))
-        Console().print(table)
+        # without a terminal nothing is folded: a pager or grep wants one row a line
+        console = Console() if sys.stdout.isatty() else Console(width=10_000)
+        with console.capture() as capture:
+            console.print(table)
+        click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
 def _plain(value: object) -> object:

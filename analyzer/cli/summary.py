@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,7 +17,7 @@ _GREEN = ("none",)
 
 def summary(diagnosis: Diagnosis, *, to_file: bool) -> str:
     """Verdict first, then peaks, findings, checklist, and what was read; coloured for a terminal only."""
-    console = Console(highlight=False, no_color=True, width=120) if to_file else Console(highlight=False)
+    console = Console(highlight=False, no_color=True, width=120) if to_file or not sys.stdout.isatty() else Console(highlight=False)
     with console.capture() as capture:
         _print(console, diagnosis)
     # table cells are padded to the full width: no one wants those blanks in a ticket

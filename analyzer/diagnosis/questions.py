@@ -25,9 +25,7 @@ class Question:
     def missing(self, engine: str | None, *names: str) -> tuple[MissingSignal, ...]:
         """The signals called `names` (all of them without names), with this engine's flag for each."""
         wanted = names or tuple(self.signals)
-        return tuple(
-            MissingSignal(name.replace("_", " "), self.signals[name].get(engine or "", _both(self.signals[name]))) for name in wanted
-        )
+        return tuple(MissingSignal(_label(name), self.signals[name].get(engine or "", _both(self.signals[name]))) for name in wanted)
 
     def answer(
         self,
@@ -51,6 +49,13 @@ class Question:
             why=self.why,
             advice=self.advice,
         )
+
+
+_ACRONYMS = {"ttft": "TTFT", "l2": "L2", "kv": "KV", "pd": "prefill/decode"}
+
+
+def _label(name: str) -> str:
+    return " ".join(_ACRONYMS.get(word, word) for word in name.split("_"))
 
 
 def _both(flags: dict[str, str]) -> str:

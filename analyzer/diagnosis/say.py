@@ -14,13 +14,15 @@ def share(value: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """Seconds for people: `0.4 s`, `35 s`, `2 min 13 s`, `1 h 5 min`."""
+    """Seconds for people: `3 ms`, `0.4 s`, `35 s`, `2 min 13 s`, `1 h 5 min`."""
     if value is None:
         return "unknown"
+    if 0 < value < 0.1:
+        return f"{value * 1000:.0f} ms" if value >= 0.001 else "under 1 ms"
     if value < 10:
         return f"{value:.1f} s".replace(".0 s", " s")
     whole = round(value)
-    if whole < 120:
+    if whole < 60:
         return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s".replace(" 0 s", "")

@@ -150,11 +150,11 @@ def _finding_view(finding: Finding, questions: Mapping[str, Link]) -> FindingVie
         meaning=meaning,
         tone=tone,
         confidence=fmt.clean(finding.confidence, 20),
-        sentence=fmt.clean(finding.sentence, 1000),
+        sentence=fmt.prose(finding.sentence, 1000),
         instance=fmt.clean(finding.instance, 120),
         window=finding.window,
         rests_on=tuple(questions.get(i, Link(fmt.clean(i, 60))) for i in finding.rests_on[:14]),
-        reasons=cap((fmt.clean(r, 500) for r in finding.reasons), MAX_REASONS),
+        reasons=cap((fmt.prose(r, 500) for r in finding.reasons), MAX_REASONS),
         advice=fmt.clean(finding.advice, 1500),
     )
 
@@ -244,7 +244,7 @@ def _question_view(answered: Answered, anchor: str, basis: Sequence[str], sql_se
         title=fmt.clean(answered.title, 200),
         chip=chip,
         tone=tone,
-        sentence=fmt.clean(answered.sentence, 800),
+        sentence=fmt.prose(answered.sentence, 800),
         expanded=answered.answer in ("yes", "partly") or answered.id in basis,
         basis=answered.id in basis,
         evidence=cap(map(_evidence_view, answered.evidence), MAX_EVIDENCE),

@@ -6,6 +6,7 @@ Times are UTC; the report says so once, so no function here appends the zone.
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from datetime import UTC, datetime
 
@@ -40,6 +41,14 @@ def clean(value: object, limit: int = 300) -> str:
     if hidden == 0:
         return line
     return f"{line[:limit].rstrip()}… [{number(hidden)} more characters]"
+
+
+_VALUE_UNIT = re.compile(r"(?<=\d) (?=(?:%|ms|s|min|h|UTC|tokens?|requests?|GiB|MiB)(?![\w-]))")
+
+
+def prose(value: object, limit: int) -> str:
+    """A sentence with numbers in it: cleaned, and no number parted from its unit by a line break."""
+    return _VALUE_UNIT.sub(NBSP, clean(value, limit))
 
 
 def clean_block(value: object, limit: int = 3000) -> str:
@@ -100,7 +109,7 @@ def share(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A duration for people: `340 ms`, `41.9 s`, `2 m 13 s`, `3 h 5 m`."""
+    """A duration for people: `340 ms`, `41.9 s`, `2 min 13 s`, `3 h 5 min`."""
     if seconds is None:
         return NOT_REPORTED
     if not math.isfinite(seconds):
@@ -117,10 +126,10 @@ def duration(seconds: float | None) -> str:
         return f"{seconds:.1f}".removesuffix(".0") + f"{NBSP}s"
     whole = round(seconds)
     if whole < 3600:
-        return _two(whole // 60, "m", whole % 60, "s")
+        return _two(whole // 60, "min", whole % 60, "s")
     minutes = round(whole / 60)
     if minutes < 1440:
-        return _two(minutes // 60, "h", minutes % 60, "m")
+        return _two(minutes // 60, "h", minutes % 60, "min")
     hours = round(whole / 3600)
     return _two(hours // 24, "d", hours % 24, "h")
 

@@ -315,7 +315,7 @@ def _kv_panel(
             curve("l2_used_share", "L2 used", "l2"),
         ),
         top=1.0,
-        note="What is neither used nor evictable is empty. L2 room does not admit requests.",
+        note="Used by running requests; what is left is cache or empty. Room in L2 does not admit requests.",
     )
 
 

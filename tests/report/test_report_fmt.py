@@ -27,13 +27,13 @@ def plain(text: str) -> str:
         (0.9999, "1 s"),
         (2.03, "2 s"),
         (41.92, "41.9 s"),
-        (59.97, "1 m"),
-        (133, "2 m 13 s"),
+        (59.97, "1 min"),
+        (133, "2 min 13 s"),
         (3599.7, "1 h"),
-        (11_100, "3 h 5 m"),
+        (11_100, "3 h 5 min"),
         (86_399, "1 d"),
         (200_000, "2 d 8 h"),
-        (-133, "-2 m 13 s"),
+        (-133, "-2 min 13 s"),
         (math.inf, "infinite"),
     ],
 )
@@ -130,3 +130,9 @@ def test_times_are_read_from_datetimes_and_iso_text() -> None:
     assert fmt.to_utc("yesterday") is None
     assert fmt.to_utc(12) is None
     assert fmt.from_epoch(1e30) is None
+
+
+def test_prose_keeps_a_number_with_its_unit() -> None:
+    text = fmt.prose("up to 34 requests waited 16 s, 95 % used, 5 min 49 s in all; 3 hosts", 200)
+    assert text.count(fmt.NBSP) == 5
+    assert plain(text) == "up to 34 requests waited 16 s, 95 % used, 5 min 49 s in all; 3 hosts"

@@ -127,9 +127,9 @@ def test_the_verdict_comes_first() -> None:
     order = [
         "L1-bound: the KV pool in HBM was full",
         "Confidence: high",
-        "up to 128 requests queued",
+        "up to 128\u00a0requests queued",
         "2026-11-30 07:05:00 to 07:13:20",
-        "8\u00a0m\u00a020\u00a0s",
+        "8\u00a0min\u00a020\u00a0s",
         "Peak waiting",
         "<h2>Timeline</h2>",
         "<h2>Checklist</h2>",

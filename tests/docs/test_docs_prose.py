@@ -1,0 +1,138 @@
+"""README and docs: the commands in them work, the links lead somewhere, and nothing of a machine shows."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from analyzer.cli import cli
+from analyzer.diagnosis import verdict
+from analyzer.diagnosis.model import Cause
+from analyzer.diagnosis.questions import questions
+from analyzer.diagnosis.thresholds import thresholds
+from analyzer.trace.reader import sql_files
+
+ROOT = Path(__file__).parents[2]
+PROSE = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "benchmarks/README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+# A block below the line `<!-- tested -->` is run as it stands, in a folder with the logs it names.
+_TESTED = re.compile(r"^<!-- tested -->\n```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = [
+    pytest.param(language, text, id=f"{path.name}-{number}")
+    for path in PROSE
+    for number, (language, text) in enumerate(_TESTED.findall(path.read_text(encoding="utf-8")), 1)
+]
+
+
+@pytest.fixture
+def incident(tmp_path: Path) -> Path:
+    """A folder as the README's reader has it: three logs, one of them packed too, and a kubectl."""
+    samples = ROOT / "sample_traces"
+    for name, case in (
+        ("server.log", "l1_bound_sglang"),
+        ("prefill.log", "recorded_l1_bound"),
+        ("decode.log", "recorded_cap_bound"),
+    ):
+        shutil.copy(samples / case / "server.log", tmp_path / name)
+    (tmp_path / "server.log.gz").write_bytes(gzip.compress((tmp_path / "server.log").read_bytes()))
+    (tmp_path / "bin").mkdir()
+    kubectl = tmp_path / "bin" / "kubectl"
+    kubectl.write_text(f"#!/bin/sh\nexec cat '{tmp_path}/server.log'\n", encoding="utf-8")
+    kubectl.chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="needs a shell")
+@pytest.mark.parametrize(("language", "text"), BLOCKS)
+def test_blocks_run(incident: Path, language: str, text: str) -> None:
+    if shutil.which("kvpm", path=str(Path(sys.executable).parent)) is None:
+        pytest.skip("kvpm is not beside this Python")
+    path = os.pathsep.join((str(incident / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]))
+    command = ["sh", "-eu", "-c", text] if language == "sh" else [sys.executable, "-c", text]
+    done = subprocess.run(command, cwd=incident, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "kvpm:" not in done.stderr
+    assert done.stdout.strip()
+
+
+def test_there_are_blocks_to_run() -> None:
+    assert len(BLOCKS) >= 4
+
+
+def test_every_kvpm_block_of_the_readme_is_run() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    untested = _TESTED.sub("", text)
+    for block in re.findall(r"^```\w*\n(.*?)^```$", untested, re.MULTILINE | re.DOTALL):
+        assert "kvpm " not in block, block
+
+
+def test_readme_has_every_command_question_and_cause() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in cli.commands:
+        assert f"kvpm {name}" in text or name in ("demo", "formats"), name
+    for q in questions().values():
+        assert f"| {q.number} | {q.title.split(':')[0]}" in text, q.title
+    positions = [text.index(f"`{cause}`") for cause in get_args(Cause)]
+    assert positions == sorted(positions)
+
+
+def test_readme_says_which_causes_are_never_given() -> None:
+    """A cause with a star in the table is one that the verdict's code does not name."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    starred = {c for row in re.findall(r"^\| (`.*?) \* \|", text, re.MULTILINE) for c in re.findall(r"`(\w+)`", row)}
+    code = Path(verdict.__file__).read_text(encoding="utf-8")
+    never = {c for c in get_args(Cause) if f'"{c}"' not in code}
+    assert starred == never, "README's table of causes stars those that verdict.py never gives"
+
+
+def test_the_verdict_page_has_the_thresholds_as_they_are() -> None:
+    text = (ROOT / "docs/verdict.md").read_text(encoding="utf-8")
+    said = re.findall(r"`(\w+)`\s\(([\d.]+)\)", text)
+    known = thresholds()
+    assert len(said) > 15
+    for name, value in said:
+        assert float(value) == known[name], name
+
+
+def test_the_verdict_page_has_every_queue_state() -> None:
+    text = (ROOT / "docs/verdict.md").read_text(encoding="utf-8")
+    sql = next(f.text for f in sql_files() if f.name == "state")
+    case = sql[sql.rindex("CASE") :]
+    for state in re.findall(r"(?:THEN|ELSE) '(\w+)'", case):
+        assert f"| `{state}` |" in text, state
+
+
+@pytest.mark.parametrize("path", PROSE, ids=lambda p: p.name)
+def test_nothing_of_a_machine_shows(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"(?:^|[\s\"'`(=])/(?:work|root|home|tmp|Users)\b", text)
+    for host in re.findall(r"https?://([\w.:-]+)", text):
+        assert host.split(":")[0] in ("localhost", "127.0.0.1"), f"{path.name}: {host}"
+    assert not re.search(r"pypi|index-url|trusted-host|artifactory|nexus", text, re.IGNORECASE)
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("path", PROSE, ids=lambda p: p.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)):
+        name, _, anchor = target.partition("#")
+        there = (path.parent / name) if name else path
+        assert there.exists(), f"{path.name} links to {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", there.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {_anchor(h) for h in headings}, f"{path.name} links to {target}"
+
+
+def test_the_picture_is_small() -> None:
+    assert (ROOT / "docs/report.png").stat().st_size < 250_000
