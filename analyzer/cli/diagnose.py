@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
-from analyzer.cli.options import InputOptions, exit_code, fail_on_option, input_options, opened
+from analyzer.cli.options import InputOptions, exit_code, fail_on_option, input_options, inputs_argument, opened
 from analyzer.cli.summary import summary
 from analyzer.diagnosis.diagnose import diagnose as diagnose_library
 from analyzer.report.write import refuse_existing, write_report
 
 
 @click.command()
+@inputs_argument
 @input_options(window=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as one JSON object.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of standard output.")
@@ -21,11 +22,7 @@ from analyzer.report.write import refuse_existing, write_report
 @fail_on_option
 def diagnose(
     inputs: tuple[str, ...],
-    tz: str | None,
-    year: int | None,
-    instance: tuple[str, ...],
-    since: str | None,
-    until: str | None,
+    options: InputOptions,
     as_json: bool,
     output: Path | None,
     force: bool,
@@ -34,7 +31,7 @@ def diagnose(
     """Say what happened: verdict, peaks and the checklist, in the terminal or as JSON."""
     if output is not None and str(output) != "-":
         refuse_existing(output, force=force)
-    with opened(inputs, InputOptions(tz, year, instance, since, until)) as (trace, read):
+    with opened(inputs, options) as (trace, read):
         diagnosis = diagnose_library(trace)
     if as_json:
         text = json.dumps(diagnosis.to_dict(), indent=2, ensure_ascii=True, allow_nan=False) + "\n"

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
-from analyzer.cli.options import InputOptions, ingested, input_options
+from analyzer.cli.options import InputOptions, ingested, input_options, inputs_argument
 from analyzer.ingestion import default_trace_name
 from analyzer.sources.discover import is_trace
 
 
 @click.command()
+@inputs_argument
 @input_options(window=False)
 @click.option(
     "-o",
@@ -21,7 +22,7 @@ from analyzer.sources.discover import is_trace
     help="The trace to make or to add to. Default: after the first input, in the working folder.",
 )
 @click.option("--force", is_flag=True, help="Make the trace anew if it exists, instead of adding to it.")
-def ingest(inputs: tuple[str, ...], tz: str | None, year: int | None, instance: tuple[str, ...], output: Path | None, force: bool) -> int:
+def ingest(inputs: tuple[str, ...], options: InputOptions, output: Path | None, force: bool) -> int:
     """Read logs into a stored trace (Parquet tables and a manifest).
 
     Reading the same input again changes nothing; a log that grew adds its new lines.
@@ -29,7 +30,7 @@ def ingest(inputs: tuple[str, ...], tz: str | None, year: int | None, instance: 
     trace = output or default_trace_name(inputs)
     if force and is_trace(trace):
         shutil.rmtree(trace)
-    result = ingested(inputs, trace, InputOptions(tz, year, instance))
+    result = ingested(inputs, trace, options)
     click.echo(str(trace))
     for name, rows in result.manifest.totals.items():
         click.echo(f"  {name:<10} {rows:>9,} rows")

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 from rich.console import Console
@@ -57,43 +58,46 @@ class InputOptions:
         return IngestOptions(self.zone, self.year, tuple(parse_instance_rules(self.instance)))
 
 
+_READING = (
+    click.option(
+        "--tz",
+        metavar="ZONE",
+        help="Time zone of stamps without one: Asia/Shanghai, +08:00. Default: what the collector's stamps tell, else UTC.",
+    ),
+    click.option(
+        "--year",
+        type=click.IntRange(2015, 2100),
+        help="Year of stamps without one (vLLM). Default: the latest that fits the file's date.",
+    ),
+    click.option(
+        "--instance",
+        multiple=True,
+        metavar="PATTERN=NAME",
+        help="Name the server of inputs whose path or pod matches. Repeatable.",
+    ),
+)
+_WINDOW = (
+    click.option("--since", metavar="TIME", help="Look only at what came after: 2026-11-30T07:08, or 07:08 (UTC, or in --tz)."),
+    click.option("--until", metavar="TIME", help="Look only at what came before."),
+)
+inputs_argument = click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+
+
 def input_options(*, window: bool) -> Callable[[F], F]:
-    """INPUTS and how to read them; with `window`, --since and --until too."""
+    """How to read INPUT, given to the command as one `options: InputOptions`; with `window`, --since and --until too."""
 
     def decorate(function: F) -> F:
-        decorators = [
-            click.argument("inputs", nargs=-1, required=True, metavar="INPUT..."),
-            click.option(
-                "--tz",
-                metavar="ZONE",
-                help="Time zone of stamps without one: Asia/Shanghai, +08:00. Default: what the collector's stamps tell, else UTC.",
-            ),
-            click.option(
-                "--year",
-                type=click.IntRange(2015, 2100),
-                help="Year of stamps without one (vLLM). Default: the latest that fits the file's date.",
-            ),
-            click.option(
-                "--instance",
-                multiple=True,
-                metavar="PATTERN=NAME",
-                help="Name the server of inputs whose path or pod matches. Repeatable.",
-            ),
-        ]
-        if window:
-            decorators += [
-                click.option(
-                    "--since",
-                    metavar="TIME",
-                    help="Look only at what came after: 2026-11-30T07:08, or 07:08 (UTC, or in --tz).",
-                ),
-                click.option("--until", metavar="TIME", help="Look only at what came before."),
-            ]
-        for decorator in reversed(decorators):
-            function = decorator(function)
-        return function
+        @wraps(function)
+        def command(*, tz: str | None, year: int | None, instance: tuple[str, ...], **rest: Any) -> Any:
+            since, until = rest.pop("since", None), rest.pop("until", None)
+            return function(options=InputOptions(tz, year, instance, since, until), **rest)
 
-    return decorate  # fmt: skip
+        wrapped: Any = command
+        for option in reversed((*_READING, *(_WINDOW if window else ()))):
+            wrapped = option(wrapped)
+        return cast(F, wrapped)
+
+    return decorate
 
 
 def fail_on_option(function: F) -> F:

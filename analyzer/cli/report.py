@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from analyzer.cli.options import InputOptions, exit_code, fail_on_option, input_options, opened
+from analyzer.cli.options import InputOptions, exit_code, fail_on_option, input_options, inputs_argument, opened
 from analyzer.diagnosis.diagnose import diagnose
 from analyzer.diagnosis.model import Diagnosis
 from analyzer.errors import ExitCode
@@ -18,6 +18,7 @@ from analyzer.report.write import refuse_existing, write_report
 
 
 @click.command()
+@inputs_argument
 @input_options(window=True)
 @click.option(
     "-o",
@@ -29,11 +30,7 @@ from analyzer.report.write import refuse_existing, write_report
 @fail_on_option
 def report(
     inputs: tuple[str, ...],
-    tz: str | None,
-    year: int | None,
-    instance: tuple[str, ...],
-    since: str | None,
-    until: str | None,
+    options: InputOptions,
     output: Path | None,
     force: bool,
     fail_on: tuple[str, ...],
@@ -43,7 +40,7 @@ def report(
     to_stdout = str(target) == "-"
     if not to_stdout:
         refuse_existing(target, force=force)
-    html, diagnosis, read = made_report(inputs, InputOptions(tz, year, instance, since, until))
+    html, diagnosis, read = made_report(inputs, options)
     if to_stdout:
         click.echo(html, nl=False)
     else:

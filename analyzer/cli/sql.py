@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from analyzer.cli.options import InputOptions, opened
+from analyzer.cli.options import InputOptions, input_options, opened
 from analyzer.errors import KvpmError
 
 _LIST = (
@@ -28,27 +28,19 @@ _LIST = (
 @click.option("--table", "form", flag_value="table", default=True, help="A table for people (the default).")
 @click.option("--csv", "form", flag_value="csv", help="CSV with a header.")
 @click.option("--json", "form", flag_value="json", help="A JSON array of objects.")
-@click.option("--tz", metavar="ZONE", help="Time zone of stamps without one: Asia/Shanghai, +08:00.")
-@click.option("--year", type=click.IntRange(2015, 2100), help="Year of stamps without one (vLLM).")
-@click.option("--instance", multiple=True, metavar="PATTERN=NAME", help="Name the server of inputs whose path or pod matches.")
-@click.option("--since", metavar="TIME", help="Look only at what came after: 2026-11-30T07:08, or 07:08 (UTC, or in --tz).")
-@click.option("--until", metavar="TIME", help="Look only at what came before.")
+@input_options(window=True)
 def sql(
     source: str,
     query: str | None,
     form: str,
-    tz: str | None,
-    year: int | None,
-    instance: tuple[str, ...],
-    since: str | None,
-    until: str | None,
+    options: InputOptions,
 ) -> int:
     """Ask a trace (or logs) in SQL; without QUERY, list tables and views. QUERY '-' reads standard input.
 
     kvpm sql trace.kvtrace "SELECT * FROM timeline WHERE waiting > 0"
     """
     text = sys.stdin.read() if query == "-" else query or _LIST
-    with opened((source,), InputOptions(tz, year, instance, since, until)) as (trace, read):
+    with opened((source,), options) as (trace, read):
         try:
             cursor = trace.con.execute(text)
             names = [d[0] for d in cursor.description or []]
