@@ -1,16 +1,17 @@
 """Reads the format data (`*.toml` beside this module) and refuses what could not be trusted.
 
 A pattern without a sample, an unknown column, reader or attribute stops the load with the place
-named. `check_all` runs every format against every sample, its own and all others'.
+named. `claimants` tells which formats read a message: more than one is a fault in the data (the tests look).
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any, cast
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from analyzer.formats.model import (
     Prefix,
     Sample,
     TableName,
+    is_self_ending,
     parse,
     reader,
     words_of,
@@ -33,45 +35,74 @@ from analyzer.formats.values import Reader
 from analyzer.trace.schema import TABLES
 
 _FORMAT_KEYS = {
-    "id", "engine", "table", "literal", "head", "pairs", "required", "set", "fields", "arguments", "opaque",
+    "id", "engine", "table", "literal", "head", "pairs", "required", "set", "fields", "arguments", "opaque", "weak",
     "continues", "role", "text", "meaning", "feature", "sample", "notes",
 }  # fmt: skip
-_PREFIX_KEYS = {"id", "engine", "pattern", "inline", "suffix", "sample"}
+_ROLES = ("", "start", "ready", "serving", "end")
+_PREFIX_KEYS = {"id", "engine", "pattern", "inline", "literal", "outer", "shared", "suffix", "sample"}
 
 
 class FormatDataError(ValueError):
     """The format data is wrong; the message names the entry."""
 
 
-@dataclass(frozen=True, slots=True)
+def fewest(texts: set[str]) -> tuple[str, ...]:
+    """The fewest of `texts` that are still found in every line that holds any: one that holds another is not needed."""
+    return tuple(sorted(a for a in texts if not any(b in a for b in texts if b != a)))
+
+
+@dataclass(frozen=True)
 class Registry:
     """All prefixes and formats, in the order in which they are tried."""
 
     prefixes: tuple[Prefix, ...]
     formats: tuple[LineFormat, ...]
+    _of_engine: dict[str | None, tuple[LineFormat, ...]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _literals: dict[str | None, tuple[str, ...]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def for_engine(self, engine: str | None) -> tuple[LineFormat, ...]:
         """Formats that a line with this engine's prefix can be; all of them when it is unknown."""
-        if engine is None:
-            return self.formats
-        return tuple(f for f in self.formats if f.engine in (engine, "any"))
+        formats = self._of_engine.get(engine)
+        if formats is None:
+            formats = self.formats if engine is None else tuple(f for f in self.formats if f.engine in (engine, "any"))
+            self._of_engine[engine] = formats
+        return formats
+
+    @cached_property
+    def tell_tales(self) -> tuple[str, ...]:
+        """A line without any of these has no engine's prefix and is read by no format."""
+        return fewest({p.literal for p in self.prefixes if p.engine} | {f.literal for f in self.formats if f.literal})
+
+    def candidates(self, engine: str | None, message: str) -> list[LineFormat]:
+        """Of those, the ones whose literal occurs in `message`, in the order in which they are tried."""
+        literals = self._literals.get(engine)
+        if literals is None:
+            literals = self._literals[engine] = fewest({f.literal for f in self.for_engine(engine) if f.literal})
+        # most lines of most files are no engine's: tell that in one pass without a Python-level loop
+        if not any(map(message.__contains__, literals)):
+            return [f for f in self.for_engine(engine) if not f.literal]
+        return [f for f in self.for_engine(engine) if f.literal in message]
 
 
 @lru_cache(maxsize=1)
 def registry() -> Registry:
     """The shipped formats, loaded once."""
-    folder = resources.files("analyzer.formats")
+    return load(resources.files("analyzer.formats"))
+
+
+def load(folder: Traversable) -> Registry:
+    """Read all `*.toml` in `folder`. Raises FormatDataError, naming file and entry, for data that cannot be trusted."""
     prefixes: list[Prefix] = []
     formats: list[LineFormat] = []
     for entry in sorted(folder.iterdir(), key=lambda e: e.name):
         if not entry.name.endswith(".toml"):
             continue
-        document = tomllib.loads(entry.read_text(encoding="utf-8"))
         try:
+            document = tomllib.loads(entry.read_text(encoding="utf-8"))
             pairs = _pairs(document.get("pairs", {}))
             prefixes += [_prefix(p) for p in document.get("prefix", [])]
             formats += [_format(f, pairs) for f in document.get("format", [])]
-        except (KeyError, re.error, TypeError, ValueError) as error:
+        except (KeyError, re.error, TypeError, ValueError, AttributeError) as error:
             raise FormatDataError(f"{entry.name}: {error}") from error
     ids = [f.id for f in formats] + [p.id for p in prefixes]
     twice = {i for i in ids if ids.count(i) > 1}
@@ -95,13 +126,20 @@ def _samples(entry: dict[str, Any]) -> tuple[Sample, ...]:
 
 def _prefix(entry: dict[str, Any]) -> Prefix:
     _known(entry, _PREFIX_KEYS)
+    samples = _samples(entry)
+    literal = entry.get("literal", "")
+    if (entry.get("inline") or entry.get("engine")) and not (literal and all(literal in s.line for s in samples)):
+        raise ValueError(f"{entry['id']}: an engine's prefix needs a literal that all its samples hold")
     return Prefix(
         id=entry["id"],
         engine=entry.get("engine"),
         pattern=re.compile(entry["pattern"]),
         inline=entry.get("inline", False),
+        literal=literal,
+        outer=entry.get("outer", False),
+        shared=entry.get("shared", False),
         suffix=re.compile(entry["suffix"]) if "suffix" in entry else None,
-        samples=_samples(entry),
+        samples=samples,
     )
 
 
@@ -116,9 +154,9 @@ def _pairs(document: dict[str, Any]) -> dict[str, PairKeys]:
             patterns += result[parent].patterns
         for key, (to, how, *split) in entry.get("keys", {}).items():
             columns = tuple([to] if isinstance(to, str) else to)
-            keys[key] = PairKey(columns, reader(how), split[0] if split else "")
+            keys[key] = PairKey(columns, reader(how), split[0] if split else "", is_self_ending(how))
         for key, (to, how) in entry.get("key_patterns", {}).items():
-            patterns.append((re.compile(key), PairKey((to,), reader(how))))
+            patterns.append((re.compile(key), PairKey((to,), reader(how), self_ending=is_self_ending(how))))
             names += entry.get("words", [])
         names += list(keys)
         result[name] = PairKeys(
@@ -135,7 +173,11 @@ def _pairs(document: dict[str, Any]) -> dict[str, PairKeys]:
 def _default_reader(table: str, column: str) -> Reader:
     if column.startswith("extra.") or table in ("facts", "ignored"):
         return reader("text")
+    if column not in TABLES[table].arrow.names:
+        raise ValueError(f"table {table} has no column {column!r}")
     kind = TABLES[table].arrow.field(column).type
+    if pa.types.is_int16(kind):
+        return reader("rank")
     if pa.types.is_integer(kind):
         return reader("int")
     return reader("float") if pa.types.is_floating(kind) else reader("text")
@@ -162,10 +204,16 @@ def _format(entry: dict[str, Any], pairs: dict[str, PairKeys]) -> LineFormat:
     _known(entry, _FORMAT_KEYS)
     head = re.compile(entry["head"], re.DOTALL)
     table = entry["table"]
+    if table != "ignored" and table not in TABLES:
+        raise ValueError(f"{entry['id']}: there is no table {table!r}")
+    if entry.get("role", "") not in _ROLES:
+        raise ValueError(f"{entry['id']}: there is no role {entry['role']!r}")
     fields = _fields(entry, head, table)
     dictionary = pairs[entry["pairs"]] if "pairs" in entry else None
     if table in TABLES and table != "facts":
         columns = [f.column for f in fields] + list(entry.get("set", {}))
+        columns += [c for m in entry.get("meaning", []) for c in m["set"]]
+        columns += re.findall(r"\{(\w+)\}", entry.get("text", ""))
         if dictionary:
             columns += [c for k in dictionary.keys.values() for c in k.to]
         for column in columns:
@@ -183,6 +231,7 @@ def _format(entry: dict[str, Any], pairs: dict[str, PairKeys]) -> LineFormat:
         fields=fields,
         arguments=entry.get("arguments", ""),
         opaque=entry.get("opaque", False),
+        weak=entry.get("weak", False),
         continues=entry.get("continues", ""),
         role=entry.get("role", ""),
         text=entry.get("text", ""),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analyzer.formats.load import registry
 from analyzer.formats.model import LineFormat, Parsed, find_key, looks_damaged, parse, split_pairs
-from analyzer.formats.prefix import Head, split_head
+from analyzer.formats.prefix import NO_HEAD, Head, split_head
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +26,46 @@ class Match:
     @property
     def surely_of_engine(self) -> bool:
         """The same, without prefixes that other programs' loggers print too (`[time] `)."""
-        return self.of_engine and (self.head.prefixes[-1] != "sglang" or bool(self.head.tags))
+        return self.of_engine and (not self.head.shared or bool(self.head.tags))
+
+    @property
+    def attested(self) -> bool:
+        """True when the line itself shows that the format's engine wrote it: by its prefix, its logger's name or its words."""
+        fmt = self.parsed.format if self.parsed else None
+        return fmt is not None and (not fmt.weak or self.head.engine == fmt.engine or self.head.file.startswith(f"{fmt.engine}."))
+
+
+FOREIGN = Match(NO_HEAD, "", None)
+"""What a line is that no engine wrote."""
+
+
+def is_foreign(line: str) -> bool:
+    """True only when no engine wrote `line` (as captured, with any plain envelope): a quick test that spares most lines the rest."""
+    return not any(map(line.__contains__, registry().tell_tales))
 
 
 def match_line(line: str) -> Match:
     """Take `line` (unwrapped, no colour codes) apart and find its format."""
     head, message = split_head(line)
+    parsed = _find(head, message, head.engine)
+    if parsed is None and head.shared and not head.tags:
+        # `[time] ` is not only SGLang's: a user's logging format can look the same
+        parsed = _find(head, message, None)
+        if parsed is not None and parsed.format.weak:
+            parsed = None
+    return Match(head, message, parsed)
+
+
+def _find(head: Head, message: str, engine: str | None) -> Parsed | None:
     stripped = message.rstrip()
     bare = not head.prefixes
-    for fmt in registry().for_engine(head.engine):
+    for fmt in registry().candidates(engine, message):
         if bare and not fmt.literal:
             continue  # nothing but its logger's prefix tells such a line
         parsed = parse(fmt, message if fmt.pairs else stripped)
         if parsed is not None:
-            return Match(head, message, parsed)
-    return Match(head, message, None)
+            return parsed
+    return None
 
 
 @dataclass(frozen=True, slots=True)

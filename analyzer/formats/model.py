@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from analyzer.formats.values import READERS, Reader, Value
+from analyzer.formats.values import READERS, SELF_ENDING, Reader, Value, read_text
 
 TableName = Literal["scheduler", "events", "cache_ops", "requests", "facts", "ignored"]
 
@@ -32,24 +32,33 @@ class Prefix:
 
     Groups: `stamp` (time), `tags` (rank tags), `proc`, `pid`, `level`, `file`.
     `inline` prefixes are distinctive enough to be found inside a physical line whose newlines were
-    lost. `suffix` is what the same logger puts behind the message.
+    lost; every line with an engine's prefix holds its `literal`. `suffix` is what the same logger puts behind the
+    message. Behind an `outer` prefix another one may stand. A `shared` prefix is printed by other
+    programs too, so it names its engine for certain only together with rank tags.
     """
 
     id: str
     engine: str | None
     pattern: re.Pattern[str]
     inline: bool
+    literal: str
+    outer: bool
+    shared: bool
     suffix: re.Pattern[str] | None
     samples: tuple[Sample, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PairKey:
-    """Where the value of one key goes: columns (or `extra.NAME`), and how it is read."""
+    """Where the value of one key goes: columns (or `extra.NAME`), and how it is read.
+
+    `self_ending` values show that they are whole, even at the end of a line that was cut.
+    """
 
     to: tuple[str, ...]
     reader: Reader
     split: str = ""
+    self_ending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +106,9 @@ class LineFormat:
 
     Either `pairs` is set (`head`, then pairs) or not (`head` is the whole anchored pattern).
     `literal` must occur in a message for it to be tried. `opaque` messages carry what users sent:
-    nothing is looked for inside them. `continues` names the format whose last row this one completes.
+    no record is looked for inside what they quote. The words of a `weak` format are any program's: it counts only
+    behind its engine's prefix, or in a source where that engine has shown itself. `continues` names the
+    format whose last row this one completes.
     `role` marks lines that tell the life of the process: start, ready, serving or end.
     """
 
@@ -112,6 +123,7 @@ class LineFormat:
     fields: tuple[GroupField, ...]
     arguments: str
     opaque: bool
+    weak: bool
     continues: str
     role: str
     text: str
@@ -165,6 +177,9 @@ def parse(fmt: LineFormat, message: str) -> Parsed | None:
     return parsed
 
 
+# A stats line is never longer: what comes behind is something else.
+_MAX_PAIR_TEXT = 8192
+
 # `name:('a', 'b')=4`: the commas of a label tuple separate nothing.
 _OUTSIDE_LABELS = re.compile(r",\s+(?![^()]*\)=)")
 
@@ -188,16 +203,31 @@ def split_pairs(text: str, separator: str) -> list[tuple[str, str]]:
     return pairs
 
 
+# What an unknown field of next month's version can look like. Anything else that stands there is text
+# that got into the line, and nobody knows whose.
+_PLAUSIBLE_KEY = re.compile(r"[#A-Za-z][\w .+/()#:%',-]{0,79}")
+_PLAUSIBLE_VALUE = re.compile(r"-?[0-9.][\w.,%/()+> -]{0,79}|[A-Za-z_]{1,24}|\[[0-9., ]{0,80}\]|\{\}|nan%?|-?inf")
+
+
 def _read_pairs(parsed: Parsed, dictionary: PairKeys, text: str) -> None:
+    text = text[:_MAX_PAIR_TEXT].rstrip(" ,")
     if dictionary.terminator:
         text = text.rstrip().removesuffix(dictionary.terminator)
+    seen: dict[str, str] = {}
     for key, value in split_pairs(text, dictionary.separator):
+        if key in seen:
+            # parts of two records in one: which value belongs to which is not known
+            if seen[key] != value:
+                _forget(parsed, dictionary, key)
+                parsed.damaged.append(key)
+            continue
+        seen[key] = value
         spec = find_key(dictionary, key)
         if spec is None:
             if not key or looks_damaged(key, dictionary.words):
                 parsed.damaged.append(key or value)
             else:
-                parsed.extra[key] = value
+                _keep_unknown(parsed, key, value)
             continue
         parts = value.split(spec.split) if spec.split else [value]
         if len(parts) != len(spec.to):
@@ -205,10 +235,57 @@ def _read_pairs(parsed: Parsed, dictionary: PairKeys, text: str) -> None:
             continue
         for column, part in zip(spec.to, parts, strict=True):
             read = spec.reader(part.strip())
-            if read is not None:
+            if read is None:
+                if part.strip() not in ("nan%", "nan", "None"):
+                    parsed.damaged.append(key)
+            elif column in parsed.values and column not in parsed.format.set:
+                # two keys with one meaning (`GPU …`, `CPU KV cache usage`): the first is the main one
+                _keep_unknown(parsed, key, value)
+            else:
                 _store(parsed, column, read)
-            elif part.strip() not in ("nan%", "nan", "None"):
-                parsed.damaged.append(key)
+
+
+def _keep_unknown(parsed: Parsed, key: str, value: str) -> None:
+    if _PLAUSIBLE_KEY.fullmatch(key) and _PLAUSIBLE_VALUE.fullmatch(value):
+        parsed.extra[read_text(key)] = read_text(value)
+    else:
+        parsed.damaged.append("(text)")
+
+
+def _forget(parsed: Parsed, dictionary: PairKeys, key: str) -> None:
+    spec = find_key(dictionary, key)
+    for column in spec.to if spec else (f"extra.{key}",):
+        _drop(parsed, column)
+
+
+def _drop(parsed: Parsed, column: str) -> None:
+    if column.startswith("extra."):
+        parsed.extra.pop(column[6:], None)
+    else:
+        parsed.values.pop(column, None)
+
+
+def distrust_end(parsed: Parsed, message: str) -> None:
+    """Drop what `message`, cut off at its end, may hold only the beginning of, and what its shape as a whole would mean."""
+    fmt = parsed.format
+    for column in {c for m in fmt.meanings for c in m.set}:
+        _drop(parsed, column)
+    if message.rstrip().endswith(","):
+        return  # the separator behind the last value was still written
+    if fmt.pairs is None:
+        match = fmt.head.fullmatch(message)
+        for gf in fmt.fields if match else ():
+            if match is not None and match.end(gf.group) == len(message):
+                _drop(parsed, gf.column)
+        return
+    match = fmt.head.match(message)
+    pairs = split_pairs(message[match.end() :], fmt.pairs.separator) if match else []
+    if not pairs or (fmt.pairs.terminator and message.endswith(fmt.pairs.terminator)):
+        return
+    key, _ = pairs[-1]
+    spec = find_key(fmt.pairs, key)
+    if spec is None or not spec.self_ending:
+        _forget(parsed, fmt.pairs, key)
 
 
 def find_key(dictionary: PairKeys, key: str) -> PairKey | None:
@@ -223,7 +300,7 @@ def find_key(dictionary: PairKeys, key: str) -> PairKey | None:
 
 def _store(parsed: Parsed, column: str, value: Value) -> None:
     if column.startswith("extra."):
-        parsed.extra[column[6:]] = str(value)
+        parsed.extra[column[6:]] = read_text(str(value))
     else:
         parsed.values[column] = value
 
@@ -252,6 +329,11 @@ def looks_damaged(key: str, words: frozenset[str]) -> bool:
             ):
                 return True
     return False
+
+
+def is_self_ending(reader_name: str) -> bool:
+    """True for readers whose values show that they are whole."""
+    return reader_name in SELF_ENDING
 
 
 def reader(name: str) -> Reader:

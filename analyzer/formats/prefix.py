@@ -8,9 +8,10 @@ from functools import lru_cache
 
 from analyzer.formats.load import registry
 from analyzer.formats.model import Prefix
+from analyzer.formats.values import read_int, read_rank
 
 _TAG = re.compile(r"([A-Z][A-Z_]*?)(\d+)")
-_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[@-Z\\-_]")
+_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
 _RANK_NAMES = {"DP": "dp", "TP": "tp", "PP": "pp", "EP": "ep"}
 _PROC_RANK = re.compile(r"(?:^|_)(DP|TP|PP|EP)(\d+)")
 _PROC_ENGINE = re.compile(r"EngineCore_(\d+)$")
@@ -34,9 +35,11 @@ class Head:
     level: str
     file: str
     ranks: dict[str, int]
+    shared: bool = False
 
 
-_NONE = Head((), None, "", "", "", None, "", "", {})
+NO_HEAD = Head((), None, "", "", "", None, "", "", {})
+_MAX_PREFIXES = 4
 
 
 def split_head(line: str) -> tuple[Head, str]:
@@ -44,30 +47,24 @@ def split_head(line: str) -> tuple[Head, str]:
 
     Without any known prefix the head is empty and the message is the line.
     """
+    prefix = _prefix_of(line)
+    if prefix is None:
+        return NO_HEAD, line
     found: list[str] = []
     values: dict[str, str] = {}
     engine: str | None = None
+    shared = False
     rest = line
-    while len(found) < 3:
-        for prefix in registry().prefixes:
-            match = prefix.pattern.match(rest)
-            if match is None or prefix.id in found:
-                continue
-            values |= {k: v for k, v in match.groupdict().items() if v}
-            engine = prefix.engine or engine
-            found.append(prefix.id)
-            rest = rest[match.end() :]
-            if prefix.suffix and (tail := prefix.suffix.search(rest)):
-                values |= {k: v for k, v in tail.groupdict().items() if v}
-                rest = rest[: tail.start()]
-            break
-        else:
-            break
-        # Only a bare process tag, or a user's own format around an engine's, has another prefix behind it.
-        if found[-1] not in ("process", "dashed", "spaced", "basic"):
-            break
-    if not found:
-        return _NONE, line
+    while prefix is not None and prefix.id not in found and (match := prefix.pattern.match(rest)):
+        values |= {k: v for k, v in match.groupdict().items() if v}
+        engine = prefix.engine or engine
+        shared = prefix.shared
+        found.append(prefix.id)
+        rest = rest[match.end() :]
+        if prefix.suffix and (tail := prefix.suffix.search(rest)):
+            values |= {k: v for k, v in tail.groupdict().items() if v}
+            rest = rest[: tail.start()]
+        prefix = _prefix_of(rest) if prefix.outer and len(found) < _MAX_PREFIXES else None
     tags = values.get("tags", "").strip()
     proc = values.get("proc", "")
     head = Head(
@@ -76,10 +73,11 @@ def split_head(line: str) -> tuple[Head, str]:
         stamp=values.get("stamp", ""),
         tags=tags,
         proc=proc,
-        pid=int(values["pid"]) if "pid" in values else None,
+        pid=read_int(values.get("pid", "")),
         level=values.get("level", ""),
         file=values.get("file") or values.get("file_old", ""),
         ranks=_ranks(tags, proc),
+        shared=shared,
     )
     return head, rest
 
@@ -87,14 +85,34 @@ def split_head(line: str) -> tuple[Head, str]:
 @lru_cache(maxsize=4096)
 def _ranks(tags: str, proc: str) -> dict[str, int]:
     if tags:
-        return {_RANK_NAMES[n]: int(v) for n, v in _TAG.findall(tags) if n in _RANK_NAMES}
-    if proc:
-        ranks = {_RANK_NAMES[n]: int(v) for n, v in _PROC_RANK.findall(proc)}
-        core = _PROC_ENGINE.search(proc)
-        if core:
-            ranks["dp"] = int(core[1])
-        return ranks
-    return {}
+        pairs = _TAG.findall(tags)
+    else:
+        pairs = _PROC_RANK.findall(proc) + [("DP", number) for number in _PROC_ENGINE.findall(proc)]
+    ranks = {_RANK_NAMES[n]: read_rank(v) for n, v in pairs if n in _RANK_NAMES}
+    return {n: v for n, v in ranks.items() if v is not None}
+
+
+@lru_cache(maxsize=1)
+def _any_prefix() -> re.Pattern[str]:
+    """All prefixes in one pattern, each a group: one test tells which one it is, and that most lines have none."""
+    parts = [re.sub(r"\(\?P<\w+>", "(?:", p.pattern.pattern) for p in registry().prefixes]
+    return re.compile("|".join(f"(?P<p{number}>{part})" for number, part in enumerate(parts)))
+
+
+def _prefix_of(text: str) -> Prefix | None:
+    """The prefix that stands at the beginning of `text`."""
+    match = _any_prefix().match(text)
+    return registry().prefixes[int((match.lastgroup or "p0")[1:])] if match else None
+
+
+def begins_with_prefix(text: str) -> bool:
+    """True when a known prefix stands at the beginning of `text`."""
+    return _any_prefix().match(text) is not None
+
+
+@lru_cache(maxsize=1)
+def _inline_literals() -> tuple[str, ...]:
+    return tuple({p.literal for p in registry().prefixes if p.inline})
 
 
 @lru_cache(maxsize=1)
@@ -112,4 +130,6 @@ def _without_names(prefix: Prefix) -> str:
 
 def starts(line: str) -> list[int]:
     """Offsets at which a record with a distinctive prefix begins inside `line`, in order."""
+    if not any(map(line.__contains__, _inline_literals())):
+        return []
     return [m.start() for m in _inline().finditer(line)]

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)(?![\w.])")
+_NUMBER = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?)(?![\w.])")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 _STRING = re.compile(r"[bBrRuU]{0,2}('''|\"\"\"|'|\")")
 _WORDS: dict[str, Any] = {
     "None": None, "True": True, "False": False, "null": None, "true": True, "false": False,
-    "nan": None, "NaN": None, "inf": float("inf"), "Infinity": float("inf"),
+    "nan": None, "NaN": None, "inf": None, "Infinity": None,
 }  # fmt: skip
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 # Server arguments have a few hundred fields; deeper or longer than this is no configuration.
@@ -54,18 +54,30 @@ def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
     if char in _CLOSING:
         return _collection(text, at + 1, _CLOSING[char], depth, as_dict=char == "{")
     if char == "<":
-        return _opaque(text, at)
+        return _opaque(text, at, depth)
     number = _NUMBER.match(text, at)
     if number:
-        digits = number[0].replace("_", "")
-        return (int(digits) if re.fullmatch(r"[-+]?\d+", digits) else float(digits)), number.end()
+        return _number(number[0].replace("_", "")), _inside(text, number.end(), depth)
     name = _NAME.match(text, at)
     if name:
         end = name.end()
         if end < len(text) and text[end] == "(":
             return _collection(text, end + 1, ")", depth, as_dict=True)
-        return _WORDS.get(name[0], name[0]), end
-    return _opaque(text, at)
+        return _WORDS.get(name[0], name[0]), _inside(text, end, depth)
+    return _opaque(text, at, depth)
+
+
+def _inside(text: str, end: int, depth: int) -> int:
+    """`end`, unless the text ends there within a collection: then `16` may be all that is left of 16384."""
+    if depth and end >= len(text):
+        raise _CutShortError(None)
+    return end
+
+
+def _number(digits: str) -> int | float | str:
+    if len(digits) > 40:
+        return digits  # no setting; and int() refuses what is much longer
+    return int(digits) if re.fullmatch(r"[-+]?[0-9]+", digits) else float(digits)
 
 
 def _string(text: str, opening: re.Match[str]) -> tuple[str, int]:
@@ -84,7 +96,7 @@ def _string(text: str, opening: re.Match[str]) -> tuple[str, int]:
         at = end + 1
 
 
-def _opaque(text: str, at: int) -> tuple[str, int]:
+def _opaque(text: str, at: int, depth: int) -> tuple[str, int]:
     """Text that is no literal: up to the comma or bracket that ends it."""
     start, open_angles = at, 0
     while at < len(text):
@@ -98,20 +110,21 @@ def _opaque(text: str, at: int) -> tuple[str, int]:
         at += 1
     if at == start:
         raise _CutShortError(None)
-    return text[start:at].strip(), at
+    return text[start:at].strip(), _inside(text, at, depth)
 
 
 def _collection(text: str, at: int, closing: str, depth: int, *, as_dict: bool) -> tuple[Any, int]:
     items: list[Any] = []
     named: dict[str, Any] = {}
 
-    def result() -> Any:
-        return named if as_dict and (named or not items) else items
+    def result(cut: bool = False) -> Any:
+        # `{'a'` may be the beginning of a set or of a dict: then nothing is known
+        return named if as_dict and (named or cut or not items) else items
 
     while True:
         at = _blank(text, at)
         if at >= len(text):
-            raise _CutShortError(result())
+            raise _CutShortError(result(cut=True))
         if text[at] == closing:
             return result(), at + 1
         if text[at] == ",":
@@ -120,9 +133,9 @@ def _collection(text: str, at: int, closing: str, depth: int, *, as_dict: bool) 
         try:
             value, at = _value(text, at, depth + 1)
         except _CutShortError as cut:
-            if cut.value is not None:
+            if isinstance(cut.value, (dict, list)):
                 items.append(cut.value)
-            raise _CutShortError(result()) from None
+            raise _CutShortError(result(cut=True)) from None
         at = _blank(text, at)
         if as_dict and at < len(text) and text[at] in ":=":
             key = str(value)
@@ -132,6 +145,6 @@ def _collection(text: str, at: int, closing: str, depth: int, *, as_dict: bool) 
                 # a string that was cut is not the value; a container's beginning is worth keeping
                 if isinstance(cut.value, (dict, list)):
                     named[key] = cut.value
-                raise _CutShortError(result()) from None
+                raise _CutShortError(result(cut=True)) from None
         else:
             items.append(value)

@@ -13,13 +13,26 @@ from collections.abc import Callable
 Value = int | float | str | bool
 Reader = Callable[[str], Value | None]
 
-_INT = re.compile(r"-?\d{1,3}(?:,\d{3})+|-?\d+")
-_FLOAT = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_INT = re.compile(r"-?[0-9]{1,3}(?:,[0-9]{3}){1,6}|-?[0-9]{1,19}")
+_FLOAT = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_INT64 = 1 << 63
+_INT16 = 1 << 15
+
+
+def as_int64(value: int) -> int | None:
+    """`value`, or None when no column could hold it."""
+    return value if -_INT64 <= value < _INT64 else None
 
 
 def read_int(text: str) -> int | None:
-    """A whole number, thousands commas allowed."""
-    return int(text.replace(",", "")) if _INT.fullmatch(text) else None
+    """A whole number that a column can hold, thousands commas allowed."""
+    return as_int64(int(text.replace(",", ""))) if _INT.fullmatch(text) else None
+
+
+def read_rank(text: str) -> int | None:
+    """A rank: a small whole number."""
+    value = read_int(text)
+    return value if value is not None and 0 <= value < _INT16 else None
 
 
 def read_float(text: str) -> float | None:
@@ -43,7 +56,7 @@ def read_bool(text: str) -> bool | None:
     return {"True": True, "False": False}.get(text)
 
 
-_LEADING = re.compile(r"(\d+) [a-z ]+")
+_LEADING = re.compile(r"([0-9]{1,18}) [a-z ]+")
 
 
 def read_leading_int(text: str) -> int | None:
@@ -53,8 +66,8 @@ def read_leading_int(text: str) -> int | None:
 
 
 def read_text(text: str) -> str:
-    """Any text, as it stands."""
-    return text
+    """Any text; bytes that were no UTF-8 are written as escapes, for no column could hold them as they are."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _with_suffix(reader: Reader, suffix: str) -> Reader:
@@ -76,13 +89,17 @@ def _scaled(factor: float) -> Reader:
 def _bytes(unit: int) -> Reader:
     def read(text: str) -> int | None:
         value = read_float(text.replace(",", ""))
-        return None if value is None else round(value * unit)
+        return None if value is None else as_int64(round(value * unit))
 
     return read
 
 
+# A value so read carries its own end (`%`, ` reqs`): cut short, it would not have been read at all.
+SELF_ENDING = frozenset(("percent", "reqs", "tokens", "tokens/s", "bool", "leading_int"))
+
 READERS: dict[str, Reader] = {
     "int": read_int,
+    "rank": read_rank,
     "float": read_float,
     "percent": read_percent,
     "bool": read_bool,

@@ -6,8 +6,11 @@ tool needs or that say which model and policy ran; anything else may hold a key,
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
+
+from analyzer.formats.values import as_int64, read_text
 
 _SECRET = re.compile(
     r"(?:^|_)(?:api_?keys?|admin_api_key|key|secret|passw(?:or)?d|token|credentials?|authorization|auth)(?:$|_(?:id|file|path))",
@@ -67,8 +70,11 @@ def argument_facts(arguments: Any) -> list[tuple[str, Any, str]]:
         elif isinstance(value, bool):
             facts.append((name, value, "bool"))
         elif isinstance(value, int):
-            facts.append((name, value, "int"))
+            if as_int64(value) is not None:
+                facts.append((name, value, "int"))
         elif isinstance(value, float):
+            if not math.isfinite(value):
+                continue
             facts.append((name, value, "float"))
         elif isinstance(value, str) and name in _TEXT_ARGUMENTS:
             facts.append((name, _shown(value), "str"))
@@ -81,4 +87,4 @@ def argument_facts(arguments: Any) -> list[tuple[str, Any, str]]:
 
 def _shown(value: str) -> str:
     """The value without credentials in an address, of bounded length."""
-    return re.sub(r"//[^/@\s]*@", "//", value)[:200]
+    return read_text(re.sub(r"(?<=://)[^/@\s]*@|(?<=\S)\?\S*$", "", value)[:200])

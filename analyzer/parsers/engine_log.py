@@ -148,7 +148,8 @@ class _Reader:
         if fmt.engine != "any":
             self._engines.add(fmt.engine)
             stream.engines.add(fmt.engine)
-        self._learn(fmt, parsed, record.match.message)
+        if not record.cut:
+            self._learn(fmt, record.match.message)
         if fmt.table == "ignored":
             return
         if fmt.continues:
@@ -189,8 +190,6 @@ class _Reader:
         return row
 
     def _scheduler(self, record: Record, parsed: Parsed, row: Row, stream: Stream, ts: datetime) -> None:
-        if record.truncated_value and parsed.values:
-            parsed.values.pop(next(reversed(parsed.values)))
         row |= parsed.values
         if "preemptions_dead_field" in parsed.extra:
             self._dead_preemptions = True
@@ -265,7 +264,7 @@ class _Reader:
                 return
         marks.append(Mark(ts, line, fmt.role, fmt.id, head.pid, ts, line))
 
-    def _learn(self, fmt: LineFormat, parsed: Parsed, message: str) -> None:
+    def _learn(self, fmt: LineFormat, message: str) -> None:
         seen = self._seen.get(fmt.id, 0)
         if fmt.features and seen < _FEATURE_LINES:
             self._seen[fmt.id] = seen + 1
@@ -328,4 +327,6 @@ def _address(arguments: dict[str, Any], engine: str) -> tuple[str, int] | None:
     host, port = arguments.get("host"), arguments.get("port")
     if host is None and port is None:
         return None
-    return str(host or ""), int(port or _DEFAULT_PORTS.get(engine, 0))
+    if port is None or isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65536:
+        port = _DEFAULT_PORTS.get(engine, 0)
+    return str(host or ""), port

@@ -6,13 +6,20 @@ Only lengths, counts, times and ids are kept; prompts and outputs are not.
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+import re
 from typing import Any
 
 from analyzer.formats.model import Parsed
 from analyzer.formats.pyrepr import read_repr
+from analyzer.formats.values import read_float
+from analyzer.sources.timestamps import parse_epoch
 
 Row = dict[str, Any]
+
+# An id is kept only when it cannot be anything else; users may send any text as one.
+_RID = re.compile(r"[\w.:-]{1,200}", re.ASCII)
+# No request takes a year: such a number is no duration.
+_LONGEST_S = 31_536_000
 
 # Requests that were received and never ended are held until the end; this bounds the memory for them.
 MAX_OPEN = 200_000
@@ -23,7 +30,7 @@ def meta_values(text: str) -> Row:
     document: Any
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         document, _ = read_repr(text)
     if not isinstance(document, dict):
         return {}
@@ -33,40 +40,44 @@ def meta_values(text: str) -> Row:
         meta = {}
     row: Row = {}
     rid = document.get("rid") or meta.get("id")
-    if isinstance(rid, str):
+    if isinstance(rid, str) and _RID.fullmatch(rid):
         row["rid"] = rid
-    if document.get("event", "").startswith("request.received"):
+    if str(document.get("event")).startswith("request.received"):
         row["_received"] = True
     for column, key in (
         ("prompt_tokens", "prompt_tokens"),
         ("output_tokens", "completion_tokens"),
         ("cached_tokens", "cached_tokens"),
     ):
-        if isinstance(meta.get(key), int):
-            row[column] = meta[key]
+        row |= _count(column, meta.get(key))
     for key in ("num_retractions", "total_retractions"):
-        if isinstance(meta.get(key), int):
-            row["retractions"] = meta[key]
+        row |= _count("retractions", meta.get(key))
     for column, key in (
         ("queue_s", "queue_time"),
         ("ttft_s", "first_token_latency"),
         ("e2e_s", "e2e_latency"),
     ):
-        if isinstance(meta.get(key), (int, float)):
-            row[column] = float(meta[key])
+        value = meta.get(key)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _LONGEST_S:
+            row[column] = float(value)
     details = meta.get("cached_tokens_details")
     if isinstance(details, dict):
         for tier in ("device", "host", "storage"):
-            if isinstance(details.get(tier), int):
-                row[f"cached_{tier}_tokens"] = details[tier]
+            row |= _count(f"cached_{tier}_tokens", details.get(tier))
     for column, key in (("arrival_ts", "request_received_ts"), ("finish_ts", "request_finished_ts")):
-        if isinstance(meta.get(key), (int, float)) and meta[key] > 1e9:
-            row[column] = datetime.fromtimestamp(0, UTC) + timedelta(seconds=float(meta[key]))
+        moment = parse_epoch(meta.get(key))
+        if moment is not None:
+            row[column] = moment
     reason = meta.get("finish_reason")
     if meta:
         kind = reason.get("type") if isinstance(reason, dict) else reason
         row["status"] = "aborted" if kind == "abort" else "finished"
     return row
+
+
+def _count(column: str, value: object) -> Row:
+    """{column: value} when it is a count that a column can hold."""
+    return {column: value} if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62 else {}
 
 
 class RequestLines:
@@ -86,13 +97,13 @@ class RequestLines:
             row |= meta_values(parsed.argument_text)
         received = row.pop("_received", False)
         ts = row.get("ts")
-        entry = parsed.extra.get("entry_time")
+        entry = parse_epoch(parsed.extra.get("entry_time"))
         if entry is not None:
-            row["arrival_ts"] = datetime.fromtimestamp(0, UTC) + timedelta(seconds=float(entry))
+            row["arrival_ts"] = entry
         if parsed.format.id in ("sglang.request_times",):
-            forward = parsed.extra.get("forward_ms")
+            forward = read_float(parsed.extra.get("forward_ms", ""))
             if forward is not None and row.get("queue_s") is not None:
-                row["e2e_s"] = row["queue_s"] + float(forward) / 1000.0
+                row["e2e_s"] = row["queue_s"] + forward / 1000.0
             row["finish_ts"] = ts
             return [row]
         rids = str(row.get("rid") or "").split(",")

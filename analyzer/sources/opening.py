@@ -10,9 +10,11 @@ import bz2
 import codecs
 import hashlib
 import lzma
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
@@ -27,6 +29,8 @@ _BINARY = {
     b"GIF8": "a GIF picture",
     b"%PDF": "a PDF document",
     b"PK\x03\x04": "a ZIP archive; unpack it and give the folder",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive; unpack it and give the folder",
+    b"Rar!\x1a\x07": "a RAR archive; unpack it and give the folder",
     b"\x7fELF": "a program",
     b"PAR1": "a Parquet file",
     b"SQLite format 3": "a SQLite database",
@@ -34,6 +38,10 @@ _BINARY = {
     b"Obj\x01": "an Avro file",
 }
 _TAR_MAGIC = (257, b"ustar")
+# This much is looked at to tell text from other things. The first block of an archive can be shorter.
+_HEAD = 8192
+# Archives are unpacked in small steps: what 64 KiB can swell to still fits into memory.
+_STEP = 1 << 16
 
 
 class BinaryInputError(Exception):
@@ -50,10 +58,12 @@ class _Decompressor(Protocol):
 
 _PACKED: tuple[tuple[bytes, str, Callable[[], _Decompressor]], ...] = (
     (b"\x1f\x8b", "gzip", lambda: cast(_Decompressor, zlib.decompressobj(wbits=31))),
-    (b"\x28\xb5\x2f\xfd", "zstd", lambda: cast(_Decompressor, zstandard.ZstdDecompressor().decompressobj())),
+    (b"\x28\xb5\x2f\xfd", "zstd", lambda: cast(_Decompressor, zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj())),
     (b"BZh", "bzip2", lambda: cast(_Decompressor, bz2.BZ2Decompressor())),
     (b"\xfd7zXZ\x00", "xz", lambda: cast(_Decompressor, lzma.LZMADecompressor())),
 )
+
+_BZIP2_BLOCKS = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
 
 
 class TextInput:
@@ -78,15 +88,20 @@ class TextInput:
 
     def __iter__(self) -> Iterator[str]:
         """Raises OSError when it cannot be opened, BinaryInputError when it is no text."""
-        decoder: codecs.IncrementalDecoder | None = None
-        for block in self._unpacked():
-            if decoder is None:
-                encoding = _encoding(block)
-                refuse_binary(block, encoding)
-                decoder = codecs.getincrementaldecoder(encoding)(errors="surrogateescape")
+        blocks = self._unpacked()
+        head = b""
+        for block in blocks:
+            head += block
+            if len(head) >= _HEAD:
+                break
+        encoding = _encoding(head)
+        refuse_binary(head, encoding)
+        # surrogate escapes keep every bad byte; UTF-16 has no such thing
+        decoder = codecs.getincrementaldecoder(encoding)(errors="replace" if encoding == "utf-16" else "surrogateescape")
+        yield decoder.decode(head)
+        for block in blocks:
             yield decoder.decode(block)
-        if decoder is not None:
-            yield decoder.decode(b"", final=True)
+        yield decoder.decode(b"", final=True)
 
     def _stored(self) -> Iterator[bytes]:
         handle: BinaryIO = sys.stdin.buffer if self._path is None else self._path.open("rb")
@@ -114,7 +129,7 @@ class TextInput:
         if not first:
             return
         for magic, name, make in _PACKED:
-            if first.startswith(magic):
+            if first.startswith(magic) and (name != "bzip2" or first[4:10] in _BZIP2_BLOCKS):
                 self.packing = name
                 yield from self._decompress(make, magic, first, blocks)
                 return
@@ -122,38 +137,38 @@ class TextInput:
         yield from blocks
 
     def _decompress(self, make: Callable[[], _Decompressor], magic: bytes, first: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        unpacker = make()
-        data = first
-        while True:
+        """Several archives one after the other are one; padding behind the last is nothing."""
+        unpacker: _Decompressor | None = None
+        for data in (block[at : at + _STEP] for block in chain((first,), blocks) for at in range(0, len(block), _STEP)):
             while data:
+                if unpacker is None:
+                    data = data.lstrip(b"\0")
+                    if not data:
+                        break
+                    if not magic.startswith(data[: len(magic)]):
+                        self.notes.append(f"what stands behind the {self.packing} archive was left")
+                        self._drain(blocks)
+                        return
+                    unpacker = make()
                 try:
                     out = unpacker.decompress(data)
-                except (
-                    zlib.error,
-                    zstandard.ZstdError,
-                    OSError,
-                    lzma.LZMAError,
-                    EOFError,
-                    ValueError,
-                ) as error:
+                except (zlib.error, zstandard.ZstdError, OSError, lzma.LZMAError, EOFError, ValueError) as error:
                     self._mark_cut(f"the {self.packing} archive is damaged: {error}")
+                    self._drain(blocks)
                     return
                 if out:
                     yield out
-                if not unpacker.eof:
-                    break
-                # several archives one after the other are one; padding behind the last is nothing
-                data = unpacker.unused_data.lstrip(b"\0")
-                if data and not data.startswith(magic):
-                    self.notes.append(f"{len(data):,} bytes behind the {self.packing} archive were left")
-                    return
-                unpacker = make()
-            nxt = next(blocks, None)
-            if nxt is None:
-                if data and not unpacker.eof:
-                    self._mark_cut(f"the {self.packing} archive ends too early")
-                return
-            data = nxt
+                data = unpacker.unused_data if unpacker.eof else b""
+                if unpacker.eof:
+                    unpacker = None
+        if unpacker is not None:
+            self._mark_cut(f"the {self.packing} archive ends too early")
+
+    @staticmethod
+    def _drain(blocks: Iterator[bytes]) -> None:
+        """Read on without use: size and hash are those of the whole input."""
+        for _ in blocks:
+            pass
 
     def _mark_cut(self, why: str) -> None:
         self.cut = True
@@ -176,7 +191,7 @@ def refuse_binary(block: bytes, encoding: str) -> None:
     offset, magic = _TAR_MAGIC
     if block[offset : offset + len(magic)] == magic:
         raise BinaryInputError("is a tar archive; unpack it and give the folder")
-    head = block[:8192]
-    # A sparse or rotated log can hold runs of NULs; a binary file has them all over.
-    if encoding != "utf-16" and head.count(0) > len(head) // 100 and head.strip(b"\0"):
+    head = block[:_HEAD]
+    # A sparse or rotated log holds a run of NULs or two; a binary file has them all over.
+    if encoding != "utf-16" and len(re.findall(rb"\0+", head)) > max(2, len(head) // 200):
         raise BinaryInputError("is a binary file")

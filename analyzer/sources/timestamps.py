@@ -93,6 +93,8 @@ def parse_epoch(value: object) -> datetime | None:
         value = float(value) if "." in value else int(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
+    if not 1e9 < value < 1e20:
+        return None
     for scale in (1, 1_000, 1_000_000, 1_000_000_000):
         seconds = value / scale
         if 1.4e9 < seconds < 4.2e9:
@@ -102,11 +104,11 @@ def parse_epoch(value: object) -> datetime | None:
 
 def zone_from_option(text: str) -> timezone | ZoneInfo:
     """What `--tz` means: an IANA name or an offset such as +08:00."""
-    match = _OFFSET.fullmatch(text)
-    if match:
-        zone = _zone(text)
-        assert zone is not None
-        return zone
+    if _OFFSET.fullmatch(text):
+        try:
+            return _zone(text) or UTC
+        except ValueError:
+            raise KvpmError(f"no time zone is {text} from UTC", hint="give an offset such as +08:00") from None
     if text.upper() in ("Z", "UTC", "GMT"):
         return UTC
     try:
@@ -130,6 +132,7 @@ class Clock:
     newest: datetime
     offset: timedelta = timedelta(0)
     decisions: list[str] = field(default_factory=list)
+    _dated: datetime | None = None
     _year_now: int | None = None
     _last_short: datetime | None = None
 
@@ -141,8 +144,8 @@ class Clock:
         if self.zone is not None:
             self.decisions.append(f"stamps without a zone read as {self.zone} (--tz)")
         elif pairs:
-            year_free = [(i.replace(year=o.year) if i.year == NO_YEAR else i, o) for i, o in pairs]
-            seconds = median((i - o.replace(tzinfo=None)).total_seconds() for i, o in year_free)
+            outer = [o.replace(tzinfo=None) for _, o in pairs]
+            seconds = median((_near(i, o) - o).total_seconds() for (i, _), o in zip(pairs, outer, strict=True))
             self.offset = timedelta(seconds=round(seconds / _ZONE_STEP_S) * _ZONE_STEP_S)
             if self.offset:
                 self.decisions.append(
@@ -153,8 +156,8 @@ class Clock:
         else:
             self.decisions.append("stamps have no zone and nothing tells it: read as UTC (set --tz)")
         self._year_now = self.year
-        if self.year is None and (dated or pairs):
-            self._year_now = (dated or pairs[0][1]).year
+        if dated or pairs:
+            self._dated = (dated or pairs[0][1]).replace(tzinfo=None)
 
     def to_utc(self, naive: datetime) -> datetime:
         """A naive inner stamp (year-less ones from `parse_short`) as UTC."""
@@ -165,6 +168,8 @@ class Clock:
         return (naive - self.offset).replace(tzinfo=UTC)
 
     def _with_year(self, short: datetime) -> datetime:
+        if self._year_now is None and self._dated is not None:
+            self._year_now = _near(short, self._dated).year
         if self._year_now is None:
             self._year_now = self._guess(short)
             self.decisions.append(f"stamps have no year: read as {self._year_now}, the latest that is not ahead of the file (set --year)")
@@ -185,6 +190,13 @@ class Clock:
             if _replace_year(short, year) <= limit:
                 return year
         return limit.year
+
+
+def _near(moment: datetime, other: datetime) -> datetime:
+    """`moment`, in the year that brings it closest to `other` when it has none of its own."""
+    if moment.year != NO_YEAR:
+        return moment
+    return min((_replace_year(moment, other.year + n) for n in (-1, 0, 1)), key=lambda m: abs(m - other))
 
 
 def _is_leap(year: int) -> bool:

@@ -12,7 +12,8 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from analyzer.formats.prefix import strip_ansi
+from analyzer.formats.prefix import begins_with_prefix, strip_ansi
+from analyzer.formats.values import read_text
 from analyzer.sources.timestamps import parse_epoch, parse_iso
 
 _ISO = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)"
@@ -23,10 +24,10 @@ _JOURNAL = re.compile(
     r"(?P<ts>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?) "
     r"(?P<host>[\w.-]+) (?P<unit>[^\s\[\]:]+)(?:\[\d+\])?: "
 )
-_RAY = re.compile(r"\((?P<actor>[\w.:<>-]+)(?: rank=\d+)? pid=\d+(?:, ip=(?P<ip>[\w.:]+))\) ")
+_RAY = re.compile(r"\((?P<actor>[\w.:<>-]+)(?: rank=\d+)? pid=\d+(?:, ip=(?P<ip>[\w.:]+))?\) ")
 _RAY_TAIL = re.compile(r" \[repeated \d+x across cluster\].*$")
 _COMPOSE = re.compile(r"(?P<container>[A-Za-z0-9][\w.-]*) +\| ")
-_LOGCLI = re.compile(rf"(?P<ts>{_ISO}) (?P<labels>\{{[^{{}}]*=\"[^{{}}]*\}}) ")
+_LOGCLI = re.compile(rf"(?P<ts>{_ISO}) (?P<labels>\{{[^{{}}]{{0,4000}}\}}) +")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 _MESSAGE_KEYS = ("message", "msg", "log", "line", "MESSAGE", "textPayload", "body")
@@ -40,7 +41,8 @@ class Unwrapped:
     """One line without its envelope.
 
     `outer` is the collector's time in UTC; `outer_naive` the same when it had no zone. `origin` is
-    what the collector says of where it comes from. `partial` lines go on in the next one.
+    what the collector says of where it comes from. `partial` lines go on in the next one of the same
+    origin and `stream`.
     """
 
     text: str
@@ -49,15 +51,28 @@ class Unwrapped:
     origin: str = ""
     wrappers: list[str] = field(default_factory=list)
     partial: bool = False
+    stream: str = ""
+
+
+_MAX_ENVELOPES = 5
+_MAX_ORIGIN = 200
+# docker's json-file driver cuts messages into pieces of 16 KiB, the last of which ends with a newline.
+_DOCKER_PIECE = 16_000
 
 
 def unwrap(line: str) -> Unwrapped:
     """Take all envelopes off `line`; without any, the line comes back as it is (colours removed)."""
     result = Unwrapped(strip_ansi(line))
-    for _ in range(4):
+    for _ in range(_MAX_ENVELOPES):
         if not _peel(result):
             break
     return result
+
+
+def _set_origin(u: Unwrapped, name: str) -> None:
+    """The outermost collector knows best where a line comes from."""
+    if not u.origin:
+        u.origin = read_text(name[:_MAX_ORIGIN])
 
 
 def _peel(u: Unwrapped) -> bool:
@@ -68,9 +83,11 @@ def _peel(u: Unwrapped) -> bool:
         return _apply(u, _KUBECTL.match(u.text), "kubectl")
     if first == "(":
         match = _RAY.match(u.text)
-        if match:
-            u.text = _RAY_TAIL.sub("", u.text)
-        return _apply(u, match, "ray")
+        # an engine tags its own processes in the same way, without the address
+        if match is None or (not match["ip"] and begins_with_prefix(u.text)):
+            return False
+        u.text = _RAY_TAIL.sub("", u.text)
+        return _apply(u, _RAY.match(u.text), "ray")
     if first.isdigit() and len(u.text) > 20 and u.text[10] == "T":
         for pattern, name in ((_LOGCLI, "loki"), (_JOURNAL_ISO, "journald"), (_DOCKER, "docker")):
             if _apply(u, pattern.match(u.text), name):
@@ -89,12 +106,13 @@ def _apply(u: Unwrapped, match: re.Match[str] | None, name: str) -> bool:
     groups = match.groupdict()
     if groups.get("ts"):
         _stamp(u, groups["ts"])
-    u.partial = groups.get("part") == "P"
+    if groups.get("stream"):
+        u.partial, u.stream = groups.get("part") == "P", groups["stream"]
     labels = dict(_LABEL.findall(groups.get("labels") or ""))
     origin = groups.get("pod") or groups.get("container") or groups.get("host") or groups.get("ip")
     origin = origin or next((labels[k] for k in _POD_KEYS if k in labels), None)
-    if origin and not u.origin:
-        u.origin = origin
+    if origin:
+        _set_origin(u, origin)
     u.wrappers.append(name)
     u.text = u.text[match.end() :]
     return True
@@ -111,9 +129,11 @@ def _stamp(u: Unwrapped, text: str) -> None:
 
 
 def _peel_json(u: Unwrapped) -> bool:
+    if '"' not in u.text[:40] or not u.text.rstrip().endswith("}"):
+        return False
     try:
         document = json.loads(u.text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     if not isinstance(document, dict):
         return False
@@ -141,10 +161,12 @@ def _peel_json(u: Unwrapped) -> bool:
             labels |= part
     labels |= {k: v for k, v in document.items() if isinstance(v, str)}
     origin = next((labels[k] for k in _POD_KEYS if isinstance(labels.get(k), str)), None)
-    if isinstance(origin, str) and not u.origin:
-        u.origin = origin
+    if isinstance(origin, str):
+        _set_origin(u, origin)
     is_docker = key == "log"
-    u.partial = is_docker and not text.endswith("\n")
+    if is_docker:
+        u.partial = document.get("logtag") == "P" or (not text.endswith("\n") and len(text.encode("utf-8", "replace")) >= _DOCKER_PIECE)
+        u.stream = str(document.get("stream"))
     u.text = strip_ansi(text.rstrip("\n"))
     u.wrappers.append("journald-json" if key == "MESSAGE" else "docker-json" if is_docker else "json")
     return True
