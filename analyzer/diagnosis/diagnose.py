@@ -101,6 +101,8 @@ def _versions(con: duckdb.DuckDBPyConnection, name: str) -> tuple[str | None, st
         name,
     )[0]
     low, high = inferred["lo"], inferred["hi"]
+    if low and low == high:
+        return low, f"{low} (inferred from its lines)"
     if low and high:
         return low, f"{low} to {high} (inferred from its lines)"
     if low or high:
