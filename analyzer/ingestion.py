@@ -223,7 +223,8 @@ def _hash_of(path: Path, size: int | None) -> str:
 
 def _stored_source(item: Input, source_id: str, text: TextInput, log: SourceLog) -> StoredSource:
     counts = log.counts
-    is_log = bool(log.engines) or counts.unmatched > 0
+    # a model server's access lines alone prove nothing, but they are no foreign log either
+    is_log = bool(log.engines) or counts.unmatched > 0 or (log.serves and counts.ignored > counts.other)
     since, until, known = log.versions.bounds()
     notes = list(log.notes) + text.notes
     if counts.unmatched_files:

@@ -128,6 +128,7 @@ def _ttft_known(case: Case, r: Row) -> Answered:
         return q.answer(
             case.instance, "cannot_tell",
             f"The P99 falls among the {say.count(r['censored_n'], 'request')} that were still pending at the end.", evidence,
+            q.missing(case.engine),
         )  # fmt: skip
     broke = worst > limit and (outside is None or outside == worst or worst > factor * outside)
     return q.answer(

@@ -30,7 +30,10 @@ def diagnose(trace: Trace) -> Diagnosis:
             "insufficient_data", "low", "This capture holds lines of an engine, but no report, event or start-up line of one.",
             advice=advice("insufficient_data"),
         )  # fmt: skip
-        window, peaks, checklist = Window(None, None), Peaks(), ()
+        window, peaks = Window(None, None), Peaks()
+        checklist = tuple(
+            q.answer("", "cannot_tell", "The capture holds no scheduler report.", missing=q.missing(None)) for q in questions().values()
+        )
     found = [verdict] + [f for i in instances for f in i.findings if f is not verdict]
     return Diagnosis(
         tool_version=__version__,

@@ -49,7 +49,7 @@ def findings(case: Case, ends: list[Row], silences: list[Row], slow: Row | None,
         ),
     )
     enough = case.reports >= case.limits["min_reports"]
-    queue = _queue(case) if case.broke and enough else _no_queue(case, slow) if enough else []
+    queue = _queue(case) if case.broke and enough else _no_queue(case, slow, ends) if enough else []
     found = [*process, *queue]
     if not enough:
         # a planned restart proves itself, but not that it was the incident
@@ -109,7 +109,7 @@ def _hangs(case: Case, ends: list[Row], silences: list[Row]) -> list[Finding]:
     for e in ends:
         work = (e["waiting_last"] or 0) > 0
         limit = max(case.limits["hang_silence_s"], 3 * (e["hold_s"] or 0))
-        silent = work and (e["silent_s"] or 0) > limit
+        silent = (work or e["no_token"]) and (e["silent_s"] or 0) > limit
         # an idle engine has no watchdog alarm: one is proof of work in hand
         if e["watchdog_ts"] is None and not silent:
             continue
@@ -188,7 +188,8 @@ def _queue(case: Case) -> list[Finding]:
         # a pool that had to throw requests out was full, whatever its usage was while they waited
         weights["l1_bound"], weights["reservation_bound"] = l1 + reserved, 0.0
     elif l1 + reserved >= dominant:
-        main: Cause = "l1_bound" if l1 > reserved else "reservation_bound"
+        # a pool that fills up again and again was reserved for what really came
+        main: Cause = "l1_bound" if l1 > reserved or l1 >= case.limits["grown_share"] else "reservation_bound"
         weights["l1_bound"], weights["reservation_bound"] = 0.0, 0.0
         weights[main] = l1 + reserved
     ranked = sorted(weights.items(), key=lambda kv: (-kv[1], PRECEDENCE.index(kv[0])))
@@ -216,6 +217,7 @@ def _looks_capped(case: Case, shares: dict[str, float]) -> bool:
         and (cap["plateau_share"] or 0) >= case.limits["plateau_share"]
         and (cap["running_max"] or 0) >= 2
         and cap["reports"] >= 5
+        and cap["usage_max"] is not None
         and shares["prefill"] < case.limits["dominant_share"]
         and shares["l1"] + shares["gap"] < case.limits["dominant_share"] / 2
     )
@@ -230,7 +232,14 @@ def _queue_finding(case: Case, cause: Cause, weight: float, window: Window, thro
     if (queue["reports"] or 0) < case.limits["min_reports"]:
         confidence = "low"
     if cap["cap"] is None and not (cause == "l1_bound" and thrown_out):
-        confidence = _at_most(confidence, "low" if cause == "cap_bound" else "medium")
+        plateau = (cap["plateau_share"] or 0) >= case.limits["plateau_share"] and (cap["running_max"] or 0) >= 2
+        # without the cap, running that stands still may be at it, whatever else shows
+        confidence = _at_most(confidence, "low" if cause == "cap_bound" or (plateau and cause != "l1_bound") else "medium")
+    shares = case.queue_shares()
+    if cause == "l1_bound" and not thrown_out and shares["l1"] + shares["gap"] < shares["reservation"]:
+        confidence = _at_most(confidence, "medium")
+    if cause == "reservation_bound" and (queue["usage_reservation_p50"] or 0) > case.limits["reserved_usage"]:
+        confidence = "low"
     wait = (
         f", for an estimated {say.seconds(q['wait_est_p50_s'])} at the median and {say.seconds(q['wait_est_peak_s'])} at worst"
         if q["wait_est_peak_s"]
@@ -245,10 +254,11 @@ def _queue_finding(case: Case, cause: Cause, weight: float, window: Window, thro
         if case.row("l2_bottleneck")["l2_capacity_tokens"] or case.row("l2_bottleneck")["l2_bytes"]:
             why += ". No admission test reads L2: more of it would not have admitted them"
     elif cause == "reservation_bound":
-        why = (
-            f"the admission budget was reserved for what running requests might still generate: the pool itself was used to only "
-            f"{say.share(queue['usage_p50'])} at the median"
-        )
+        why = "the admission budget was reserved for what running requests might still generate: the pool itself was used to "
+        if (queue["usage_reservation_p50"] or 0) > case.limits["reserved_usage"]:
+            why += f"{say.share(queue['usage_p50'])} at the median, so that requests growing into it may be what binds"
+        else:
+            why += f"only {say.share(queue['usage_p50'])} at the median"
         rests = ("ttft_broke", "l1_full", "queue_on_l1", "config_asked_for_it")
     elif cause == "cap_bound":
         why = (
@@ -279,7 +289,7 @@ def _thrown_out_words(case: Case) -> str:
     return ""
 
 
-def _no_queue(case: Case, slow: Row | None) -> list[Finding]:
+def _no_queue(case: Case, slow: Row | None, ends: list[Row]) -> list[Finding]:
     """No queue broke: retractions, slow decode, or nothing."""
     found = []
     r = case.row("retracted")
@@ -301,6 +311,7 @@ def _no_queue(case: Case, slow: Row | None) -> list[Finding]:
                 Window(slow["start_ts"], slow["end_ts"]), ("queue_on_l1", "l1_full"),
             )
         )  # fmt: skip
+    found += _pd_queues(case)
     ttft = case.row("ttft_broke")
     skew = case.row("load_skewed")
     if not found and ttft["ttft_n"] and (ttft["ttft_p99_s"] or 0) > case.limits["ttft_s"]:
@@ -309,6 +320,15 @@ def _no_queue(case: Case, slow: Row | None) -> list[Finding]:
                 case, "insufficient_data", "low",
                 f"P99 TTFT was {say.seconds(ttft['ttft_p99_s'])} although no queue broke: the log does not tell where the time went.",
                 Window(None, None), ("ttft_broke", "ttft_split"),
+            )
+        ]  # fmt: skip
+    left = ends[-1]["waiting_last"] if ends else None
+    if not found and (left or 0) >= case.limits["open_queue"]:
+        return [
+            _finding(
+                case, "insufficient_data", "low",
+                f"The capture ends with {say.count(left, 'request')} waiting; whether that queue broke is not in it.",
+                Window(ttft["start_ts"], None), ("ttft_broke", "queue_on_l1"),
             )
         ]  # fmt: skip
     if not found:
@@ -324,6 +344,31 @@ def _no_queue(case: Case, slow: Row | None) -> list[Finding]:
             )
         )  # fmt: skip
     return found
+
+
+def _pd_queues(case: Case) -> list[Finding]:
+    """Queues that only a disaggregated server has, and that its ordinary one does not show."""
+    r = case.row("pd_queues")
+    full = (r["usage_prealloc_p50"] or 0) >= case.limits["full_usage"]
+    known: tuple[tuple[str, Cause, Confidence, str], ...] = (
+        ("prealloc", "l1_bound", "medium", "waited on the decode side for room in its KV pool (L1), which was used to "
+         f"{say.share(r['usage_prealloc_p50'])} at the median")
+        if full
+        else ("prealloc", "insufficient_data", "low", "waited on the decode side for KV space, though its pool was not full"),
+        ("transfer", "transfer_bound", "low", "had their KV in transfer to the decode side"),
+        ("inflight", "transfer_bound", "low", "were done with prefill, and their KV was still being sent"),
+        ("kv_fetch", "transfer_bound", "low", "waited for their KV to be fetched"),
+        ("bootstrap", "insufficient_data", "low", "waited for the two sides' handshake; the other side's log is needed"),
+    )  # fmt: skip
+    found = [
+        _finding(
+            case, cause, confidence, f"No ordinary queue broke, but up to {say.count(r[f'{name}_max'], 'request')} {why}.",
+            Window(None, None), ("pd_queues", "l1_full"),
+        )
+        for name, cause, confidence, why in known
+        if (r[f"{name}_max"] or 0) >= case.limits["pd_queue"] and (r[f"{name}_request_s"] or 0) >= 2 * case.limits["queue_request_s"]
+    ]  # fmt: skip
+    return sorted(found, key=lambda f: PRECEDENCE.index(f.cause))
 
 
 def _nothing_known(case: Case, process: list[Cause]) -> Finding:

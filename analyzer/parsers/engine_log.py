@@ -28,6 +28,8 @@ from analyzer.trace.streams import Mark, Stream
 
 Row = dict[str, Any]
 
+# What a model server is asked for; other web servers have access lines too.
+_INFERENCE_PATH = re.compile(r'"POST (?:/v1/(?:chat/)?completions|/generate)\b')
 # Records looked at before the clock is settled; a start-up alone prints a few hundred.
 _DIARY = 3000
 # An event line may be completed by the lines right below it.
@@ -38,7 +40,7 @@ _FEATURE_LINES = 400
 
 @dataclass(slots=True)
 class SourceLog:
-    """What reading one source gave besides its rows."""
+    """What reading one source gave besides its rows; `serves`: it has access lines of a model server."""
 
     counts: LineCounts
     streams: dict[str, Stream]
@@ -49,6 +51,7 @@ class SourceLog:
     clock: str | None
     utc_offset_s: float | None
     notes: list[str]
+    serves: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ class _Reader:
         self._notes: list[str] = []
         self._no_time = 0
         self._dead_preemptions = False
+        self._serves = False
 
     def run(self, blocks: Iterator[str]) -> SourceLog:
         records = read_records(blocks, self._counts)
@@ -142,6 +146,7 @@ class _Reader:
             self._last = ts if self._last is None else max(self._last, ts)
         carried = ts or self._now.get(record.origin)
         if fmt.table == "ignored" and fmt.engine == "any":
+            self._serves = self._serves or bool(_INFERENCE_PATH.search(record.match.message))
             return
         stream = self._streams.setdefault(record.origin, Stream(record.origin))
         self._mark(stream, fmt, head, carried, record.line)
@@ -302,6 +307,7 @@ class _Reader:
             clock=("inner" if self._inner else "outer") if self._inner or self._outer else None,
             utc_offset_s=self._clock.offset.total_seconds() if self._inner and self._clock.zone is None else None,
             notes=notes + self._notes,
+            serves=self._serves,
         )
 
 

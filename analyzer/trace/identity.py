@@ -22,7 +22,7 @@ from analyzer.errors import KvpmError
 from analyzer.trace.streams import Mark, Stream
 
 _ANY_HOST = frozenset(("", "0.0.0.0", "::", "[::]"))
-# Ranks of one server start within this of each other; a restart needs at least a model load.
+# Ranks of one server start within this of each other, while the others go on; a restart needs at least a model load.
 _SAME_START = timedelta(seconds=120)
 # Reports of the same rank in two files for longer than this cannot come from one process.
 _OVERLAP = timedelta(seconds=5)
@@ -205,12 +205,16 @@ def _short_names(folders: list[str]) -> dict[str, str]:
 def _find_runs(identity: Identity, streams: list[SourceStream]) -> None:
     starts: dict[str, list[Run]] = {}
     earliest: dict[str, datetime] = {}
+    latest: dict[str, datetime] = {}
     for s in streams:
         name = identity.instance[s.source_id, s.stream.origin]
         starts.setdefault(name, [])
         engine = next(iter(sorted(s.stream.engines - {"lmcache"})), "lmcache")
         for mark in run_starts(s.stream.marks, s.descending):
             starts[name].append(Run("", mark.ts, s.source_id, mark.record, engine))
+        heard = [m.last_ts or m.ts for m in s.stream.marks] + [last for _, last in s.stream.spans.values()]
+        if heard:
+            latest[s.source_id] = max(*heard, latest.get(s.source_id, heard[0]))
         first = min((m.ts for m in s.stream.marks), default=None)
         if first is not None:
             earliest[name] = min(first, earliest.get(name, first))
@@ -219,15 +223,24 @@ def _find_runs(identity: Identity, streams: list[SourceStream]) -> None:
         runs: list[Run] = []
         for run in found:
             assert run.start is not None
-            last = runs[-1].start if runs else None
-            if last is not None and run.start - last < _SAME_START and runs[-1].source_id != run.source_id:
-                continue
-            runs.append(run)
+            if not runs or not _same_start(runs[-1], run, latest):
+                runs.append(run)
         if not runs or (name in earliest and runs[0].start is not None and earliest[name] < runs[0].start):
             runs.insert(0, Run("", None))
         for number, run in enumerate(runs, 1):
             run.run_id = f"r{number}"
         identity.runs[name] = runs
+
+
+def _same_start(earlier: Run, later: Run, latest: dict[str, datetime]) -> bool:
+    """True when two sources tell of one start: soon after each other, and the earlier one was not over by then."""
+    assert earlier.start is not None
+    assert later.start is not None
+    return (
+        earlier.source_id != later.source_id
+        and later.start - earlier.start < _SAME_START
+        and latest.get(earlier.source_id, later.start) >= later.start
+    )
 
 
 def run_starts(marks: list[Mark], descending: bool) -> list[Mark]:

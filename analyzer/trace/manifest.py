@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass, field
@@ -52,11 +53,19 @@ class Manifest:
     runs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
+    sources_file: str = "sources/sources.parquet"
 
     def write(self, folder: Path) -> None:
         """Replace the manifest of `folder` in one step; what it names must be on disk by then."""
+        self.sources_file = sources_file(self.sources)
         text = json.dumps(asdict(self), indent=1, ensure_ascii=False, default=str)
         replace_file(folder / MANIFEST, text.encode("utf-8", "backslashreplace"))
+
+
+def sources_file(sources: list[StoredSource]) -> str:
+    """Where the `sources` table of these sources lies: told by its content, so that an older manifest keeps its own."""
+    rows = json.dumps([s.row for s in sources], sort_keys=True, default=str)
+    return f"sources/sources-{hashlib.sha256(rows.encode()).hexdigest()[:12]}.parquet"
 
 
 def replace_file(path: Path, content: bytes) -> None:

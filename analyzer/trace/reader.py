@@ -81,7 +81,7 @@ class Trace:
     def _tables(self) -> None:
         for table in TABLES.values():
             if table.name == "sources":
-                files = [self.path / "sources" / "sources.parquet"]
+                files = [self.path / self.manifest.sources_file]
             else:
                 files = [self.path / s.files[table.name].path for s in self.manifest.sources if table.name in s.files]
             make_table(self.con, table, files)
@@ -111,15 +111,19 @@ def make_table(con: duckdb.DuckDBPyConnection, table: Table, files: list[Path]) 
 
 # Views that many others read: computed once per opened trace.
 _KEPT = ("scheduler_clean", "event", "fact", "_limits", "run", "_report", "_load", "_wait", "_bucket", "signal_load",
-         "incident", "queue_state", "timeline")  # fmt: skip
+         "_instance", "incident", "queue_state", "timeline", "_run_end")  # fmt: skip
+
+
+_CREATE = re.compile(r"^CREATE OR REPLACE VIEW (\w+) AS$", re.MULTILINE)
 
 
 def create_views(con: duckdb.DuckDBPyConnection) -> None:
     """Make every view of the SQL library on a connection that has the tables."""
     for file in sql_files():
         for statement in con.extract_statements(file.text):
-            con.execute(statement)
-            view = re.search(r"CREATE OR REPLACE VIEW (\w+)", statement.query)
-            if view and view[1] in _KEPT:
-                con.execute(f"CREATE OR REPLACE TABLE _kept_{view[1]} AS FROM {view[1]}")
-                con.execute(f"CREATE OR REPLACE VIEW {view[1]} AS FROM _kept_{view[1]}")
+            view = _CREATE.search(statement.query)
+            if view is None or view[1] not in _KEPT:
+                con.execute(statement)
+                continue
+            con.execute(f"CREATE OR REPLACE TABLE _kept_{view[1]} AS {statement.query[view.end() :]}")
+            con.execute(f"CREATE OR REPLACE VIEW {view[1]} AS FROM _kept_{view[1]}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analyzer.trace.identity import Identity
-from analyzer.trace.manifest import MANIFEST, Manifest, StoredFile, StoredSource
+from analyzer.trace.manifest import MANIFEST, Manifest, StoredFile, StoredSource, sources_file
 from analyzer.trace.schema import TABLES
 
 _ROW_GROUP = 128 * 1024
@@ -65,7 +64,7 @@ def read_rows(folder: Path, stored: StoredFile) -> pa.Table:
     return pq.read_table(folder / stored.path)
 
 
-def write_sources_table(folder: Path, sources: Iterable[StoredSource]) -> None:
+def write_sources_table(folder: Path, sources: list[StoredSource]) -> None:
     """The `sources` table is small and derived from the manifest: written whole each time."""
     rows = [s.row for s in sources]
     table = pa.Table.from_pylist(rows, schema=TABLES["sources"].arrow)
@@ -73,13 +72,15 @@ def write_sources_table(folder: Path, sources: Iterable[StoredSource]) -> None:
     target.mkdir(parents=True, exist_ok=True)
     aside = target / f".sources.{os.getpid()}.partial"
     pq.write_table(table, aside, compression="zstd")
-    aside.replace(target / "sources.parquet")
+    with aside.open("rb+") as handle:
+        os.fsync(handle.fileno())
+    aside.replace(folder / sources_file(sources))
 
 
 def remove_unnamed(folder: Path, manifest: Manifest) -> None:
     """Remove Parquet files that the manifest does not name, and what an interrupted write left."""
     named = {f.path for s in manifest.sources for f in s.files.values()} | {
-        "sources/sources.parquet",
+        manifest.sources_file,
         MANIFEST,
     }
     for table in TABLES:

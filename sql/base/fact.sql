@@ -29,7 +29,15 @@ WITH wide AS (
         coalesce(max(number) FILTER (WHERE key = 'arg.block_size'), 16) AS block_size,
         max(number) FILTER (WHERE key = 'arg.block_size') AS block_size_told,
         max(number) FILTER (WHERE key = 'max_running_requests') AS max_running_requests,
-        max(number) FILTER (WHERE key = 'arg.max_running_requests') AS arg_max_running_requests,
+        -- the argument is for all data-parallel ranks together where they share the attention's work
+        floor(
+            max(number) FILTER (WHERE key = 'arg.max_running_requests')
+            / CASE
+                WHEN max(number) FILTER (WHERE key = 'arg.enable_dp_attention') = 1
+                    THEN greatest(1, coalesce(max(number) FILTER (WHERE key = 'arg.dp_size'), 1))
+                ELSE 1
+            END
+        ) AS arg_max_running_requests,
         max(number) FILTER (WHERE key = 'arg.max_num_seqs') AS max_num_seqs,
         max(number) FILTER (WHERE key = 'chunked_prefill_size' AND number > 0) AS chunk_line,
         max(number) FILTER (WHERE key = 'arg.chunked_prefill_size' AND number > 0) AS chunk_arg,
@@ -43,7 +51,7 @@ WITH wide AS (
         max(value) FILTER (WHERE key = 'engine_version') AS engine_version,
         max(value) FILTER (WHERE key = 'engine_core') AS engine_core,
         max(source) FILTER (WHERE key IN ('kv_capacity_tokens', 'num_gpu_blocks')) AS capacity_source,
-        max(source) FILTER (WHERE key IN ('max_running_requests', 'arg.max_num_seqs')) AS cap_source
+        max(source) FILTER (WHERE key IN ('max_running_requests', 'arg.max_running_requests', 'arg.max_num_seqs')) AS cap_source
     FROM fact
     GROUP BY instance, run_id
 )

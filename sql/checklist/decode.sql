@@ -1,29 +1,33 @@
 -- Seconds per token of a running request (running / generation throughput), as the median of the last minute, against
--- the fastest tenth of such medians in the same capture; only while nothing waits and the pool has room. The first
--- report after a gap is left out: its throughput counts the idle time.
+-- the fastest tenth of such medians in the same capture; only while nothing waits, the pool has room, and the engine
+-- was busy all of that minute: a throughput that counts idle time says nothing of the speed of a step. A prefill of
+-- SGLang into an empty batch tells of an idle time before it, as do a report without running requests and a gap.
 CREATE OR REPLACE VIEW decode_speed AS
-WITH tokens AS (
+WITH gaps AS (
     SELECT
-        instance,
-        run_id,
-        dp,
-        ts,
-        span_s,
-        running / nullif(gen_tps, 0) AS token_s,
-        running,
-        pool_usage,
-        median(span_s) OVER (PARTITION BY instance, run_id, dp, kind) AS usual_span_s
+        *,
+        epoch(ts - lag(ts) OVER (PARTITION BY instance, run_id, dp, kind ORDER BY seq)) AS gap_s
     FROM _report
-    WHERE gen_tps IS NOT NULL AND running > 0 AND waiting = 0 AND kind IN ('decode', 'stats')
+    WHERE kind IN ('prefill', 'decode', 'stats')
+),
+tokens AS (
+    SELECT
+        *,
+        kind <> 'prefill' AND gen_tps IS NOT NULL AND running > 0 AND waiting = 0 AND span_s > 0 AS told,
+        running = 0 OR coalesce(kind <> 'prefill' AND gap_s > 3 * median(gap_s) OVER (PARTITION BY instance, run_id, dp, kind) + 5, false)
+            AS idle_before
+    FROM gaps
 ),
 smooth AS (
     SELECT
         *,
-        median(token_s) OVER last_minute AS token_p50_s,
-        count(*) OVER last_minute AS n
+        median(CASE WHEN told THEN running / nullif(gen_tps, 0) END) OVER last_minute AS token_p50_s,
+        count(*) FILTER (WHERE told) OVER last_minute AS n,
+        count(*) FILTER (WHERE idle_before) OVER last_minute AS idle
     FROM tokens
-    WHERE span_s > 0 AND span_s <= 3 * usual_span_s + 5 AND pool_usage < getvariable('full_usage')::DOUBLE
+    WHERE coalesce(pool_usage, 0) < getvariable('full_usage')::DOUBLE
     WINDOW last_minute AS (PARTITION BY instance, run_id, dp ORDER BY ts RANGE BETWEEN INTERVAL 60 SECOND PRECEDING AND CURRENT ROW)
+    QUALIFY told AND idle = 0
 ),
 base AS (
     SELECT instance, run_id, dp, quantile_cont(token_p50_s, 0.1) AS base_token_s FROM smooth WHERE n >= 3 GROUP BY ALL

@@ -18,8 +18,8 @@ SELECT
     i.end_ts,
     i.broke AS queue_broke,
     i.waiting_peak,
-    (SELECT arg_max(f.path || ':' || r.record, r.waiting) FROM _report AS r JOIN sources AS f USING (source_id)
-        WHERE r.instance = i.instance AND r.ts BETWEEN i.start_ts AND i.end_ts) AS waiting_peak_source,
+    (SELECT arg_max(f.path || ':' || r.record, (r.waiting, -r.seq)) FROM _report AS r JOIN sources AS f USING (source_id)
+        WHERE r.instance = i.instance AND r.ts BETWEEN i.start_ts AND i.end_ts AND r.waiting IS NOT NULL) AS waiting_peak_source,
     i.waiting_request_s,
     i.wait_est_peak_s,
     (SELECT quantile_cont(w.wait_est_s, 0.5) FROM _wait AS w

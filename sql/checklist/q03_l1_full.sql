@@ -11,7 +11,8 @@ WITH seconds AS (
         quantile_cont(pool_usage, 0.5) FILTER (WHERE waiting > 0) AS usage_waiting_p50,
         max(pool_usage) FILTER (WHERE waiting > 0) AS usage_waiting_max,
         max(pool_usage) AS usage_max,
-        arg_max(ts, pool_usage) AS usage_max_ts,
+        arg_max(ts, (pool_usage, -seq)) FILTER (WHERE pool_usage IS NOT NULL) AS usage_max_ts,
+        arg_max(run_id, (coalesce(pool_usage, 0), run_id)) AS usage_max_run,
         max(kv_used_tokens) AS used_tokens_max,
         count(pool_usage) AS reports
     FROM _load
@@ -31,9 +32,8 @@ SELECT
     s.full_waiting_s,
     s.used_tokens_max,
     s.reports,
-    max(l.capacity_tokens) AS capacity_tokens,
-    any_value(l.capacity_source) AS capacity_source
+    l.capacity_tokens,
+    l.capacity_source
 FROM _instance AS i
 LEFT JOIN seconds AS s USING (instance)
-LEFT JOIN _limits AS l USING (instance)
-GROUP BY ALL;
+LEFT JOIN _limits AS l ON l.instance = i.instance AND l.run_id = s.usage_max_run;

@@ -15,6 +15,7 @@ SELECT
     coalesce(sum(q.seconds) FILTER (WHERE q.state = 'unexplained'), 0) AS unexplained_s,
     count(q.seq) AS reports,
     quantile_cont(q.pool_usage, 0.5) AS usage_p50,
+    max(q.pool_usage) AS usage_max,
     quantile_cont(q.pool_usage, 0.5) FILTER (WHERE q.state = 'reservation') AS usage_reservation_p50,
     median(q.free_tokens) AS free_tokens_p50,
     median(q.usual_prompt_tokens) AS usual_prompt_tokens

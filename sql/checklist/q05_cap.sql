@@ -12,7 +12,7 @@ top AS (
 SELECT
     i.instance,
     max(q.cap) AS cap,
-    (SELECT any_value(l.cap_source) FROM _limits AS l WHERE l.instance = i.instance) AS cap_source,
+    (SELECT min(l.cap_source) FROM _limits AS l WHERE l.instance = i.instance AND l.run_id = max(q.run_id)) AS cap_source,
     max(q.running_now) AS running_max,
     median(q.running_now) AS running_p50,
     sum(q.seconds) AS waiting_s,

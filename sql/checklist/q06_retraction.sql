@@ -21,7 +21,7 @@ SELECT
     min(v.ratio_before) AS ratio_min,
     max(v.ratio_after) AS ratio_max,
     count(*) FILTER (WHERE v.kind IN ('retraction', 'preemption') AND v.ts BETWEEN n.start_ts AND n.end_ts) AS events_in_incident,
-    min(v.source) FILTER (WHERE v.kind IN ('retraction', 'preemption')) AS source
+    arg_min(v.source, v.ts) FILTER (WHERE v.kind IN ('retraction', 'preemption')) AS source
 FROM _instance AS i
 JOIN incident AS n USING (instance)
 LEFT JOIN ends AS e USING (instance)

@@ -5,17 +5,17 @@ WITH held AS (
     SELECT
         r.instance,
         r.run_id,
-        sum(coalesce(r.kv_used_tokens, r.kv_usage * l.capacity_tokens) * r.dwell_s)
-            / nullif(sum(r.running * r.dwell_s) FILTER (WHERE coalesce(r.kv_used_tokens, r.kv_usage * l.capacity_tokens) IS NOT NULL), 0)
+        sum(coalesce(r.kv_used_tokens, r.kv_usage * l.capacity_tokens * coalesce(r.engines, 1)) * r.dwell_s)
+            / nullif(sum(r.running * r.dwell_s) FILTER (WHERE coalesce(r.kv_used_tokens, r.kv_usage * l.capacity_tokens * coalesce(r.engines, 1)) IS NOT NULL), 0)
             AS tokens_per_request,
-        max(l.capacity_tokens) * count(DISTINCT r.dp) AS capacity_tokens
+        max(l.capacity_tokens) * greatest(count(DISTINCT r.dp), coalesce(max(r.engines), 1)) AS capacity_tokens
     FROM _report AS r
     JOIN _limits AS l USING (instance, run_id)
     WHERE r.running > 0
     GROUP BY r.instance, r.run_id
 ),
 asked AS (
-    SELECT instance, run_id, max(running + waiting) AS demand_max, arg_max(ts, running + waiting) AS demand_ts
+    SELECT instance, run_id, max(running + waiting) AS demand_max, arg_max(ts, (running + waiting, -seq)) FILTER (WHERE running + waiting IS NOT NULL) AS demand_ts
     FROM _load
     GROUP BY ALL
 )

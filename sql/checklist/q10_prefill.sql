@@ -18,8 +18,8 @@ SELECT
         / nullif(avg(r.prompt_tps_now) FILTER (WHERE r.waiting > 0), 0) AS prompt_tps_variation,
     avg(r.gen_tps) FILTER (WHERE r.waiting > 0) AS gen_tps_mean,
     max(r.pending_tokens) AS pending_tokens_max,
-    (SELECT max(l.max_num_batched_tokens) FROM _limits AS l WHERE l.instance = i.instance) AS max_num_batched_tokens,
-    (SELECT max(l.chunk_tokens) FROM _limits AS l WHERE l.instance = i.instance) AS chunk_tokens
+    (SELECT max(l.max_num_batched_tokens) FROM _limits AS l WHERE l.instance = i.instance AND l.run_id = max(r.run_id)) AS max_num_batched_tokens,
+    (SELECT max(l.chunk_tokens) FROM _limits AS l WHERE l.instance = i.instance AND l.run_id = max(r.run_id)) AS chunk_tokens
 FROM _instance AS i
 LEFT JOIN inside AS r USING (instance)
 GROUP BY i.instance;

@@ -2,8 +2,16 @@
 -- the process was silent with work in hand before something else was heard of it.
 CREATE OR REPLACE VIEW _run_end AS
 WITH last_report AS (
-    SELECT instance, run_id, arg_max(running, seq) AS running, arg_max(waiting, seq) AS waiting, max(ts) AS ts, max(hold_s) AS hold_s
-    FROM _load
+    SELECT
+        l.instance,
+        l.run_id,
+        arg_max(l.running, l.seq) AS running,
+        arg_max(l.waiting, l.seq) AS waiting,
+        max(l.ts) AS ts,
+        max(l.hold_s) AS hold_s,
+        coalesce(arg_max(r.kind = 'stats' AND r.running > 0 AND r.prompt_tps = 0 AND r.gen_tps = 0, r.seq), false) AS no_token
+    FROM _load AS l
+    JOIN _report AS r USING (instance, run_id, seq)
     GROUP BY ALL
 ),
 crashes AS (
@@ -41,6 +49,7 @@ SELECT
     l.running AS running_last,
     l.waiting AS waiting_last,
     l.hold_s,
+    coalesce(l.no_token, false) AS no_token,
     epoch(r.last_ts - l.ts) AS silent_s,
     c.crash_ts,
     c.crash_text,
@@ -55,7 +64,8 @@ LEFT JOIN crashes AS c USING (instance, run_id)
 LEFT JOIN watchdogs AS w USING (instance, run_id)
 LEFT JOIN next_run AS n USING (instance, run_id);
 
--- Silences inside a run that began with requests waiting, or with work in hand and not one token made.
+-- Silences inside a run that began with requests waiting, or with work in hand and not one token made. One that ends
+-- in a burst of prompt tokens was a long prefill: vLLM counts a prompt when its first token is out.
 CREATE OR REPLACE VIEW _silence AS
 WITH steps AS (
     SELECT
@@ -70,8 +80,8 @@ WITH steps AS (
         kind,
         hold_s,
         next_ts,
-        lead(running + waiting) OVER own AS work_after,
-        lead(prompt_tps) OVER own AS prompt_tps_after
+        lead(prompt_tps) OVER own AS prompt_tps_after,
+        lead(gen_tps) OVER own AS gen_tps_after
     FROM _report
     WINDOW own AS (PARTITION BY instance, run_id, dp ORDER BY seq)
 )
@@ -86,20 +96,51 @@ SELECT
     (kind = 'stats' AND prompt_tps = 0 AND gen_tps = 0) AS no_token
 FROM steps
 WHERE epoch(next_ts - ts) > greatest(getvariable('hang_silence_s')::DOUBLE, 3 * hold_s)
-    AND (waiting > 0 OR (kind = 'stats' AND running > 0 AND prompt_tps = 0 AND gen_tps = 0));
+    AND (waiting > 0 OR (kind = 'stats' AND running > 0 AND prompt_tps = 0 AND gen_tps = 0))
+    AND NOT coalesce(
+        kind = 'stats' AND running > 0 AND prompt_tps_after > gen_tps_after
+            AND epoch(next_ts - ts) <= getvariable('long_prefill_s')::DOUBLE,
+        false
+    );
 
 -- 13. Outside the scheduler? Crashes, hangs, restarts and warnings of the whole capture.
 CREATE OR REPLACE VIEW q13_outside AS
+WITH ends AS (
+    SELECT
+        instance,
+        count(crash_ts) AS crashes,
+        min(crash_ts) AS crash_ts,
+        arg_min(crash_text, crash_ts) AS crash_text,
+        arg_min(crash_source, crash_ts) AS crash_source
+    FROM _run_end
+    GROUP BY instance
+),
+silences AS (
+    SELECT instance, max(silent_s) AS silence_max_s FROM _silence GROUP BY instance
+),
+events_of AS (
+    SELECT
+        instance,
+        count(*) FILTER (WHERE kind = 'watchdog') AS watchdogs,
+        count(*) FILTER (WHERE kind = 'rejection') AS rejections,
+        count(*) FILTER (WHERE kind = 'warning') AS warnings,
+        count(*) FILTER (WHERE kind = 'stats_off') AS stats_off
+    FROM event
+    GROUP BY instance
+)
 SELECT
     i.instance,
     i.runs,
-    (SELECT count(*) FROM _run_end AS e WHERE e.instance = i.instance AND e.crash_ts IS NOT NULL) AS crashes,
-    (SELECT min(e.crash_ts) FROM _run_end AS e WHERE e.instance = i.instance) AS crash_ts,
-    (SELECT arg_min(e.crash_text, e.crash_ts) FROM _run_end AS e WHERE e.instance = i.instance) AS crash_text,
-    (SELECT arg_min(e.crash_source, e.crash_ts) FROM _run_end AS e WHERE e.instance = i.instance) AS crash_source,
-    (SELECT count(*) FROM event AS v WHERE v.instance = i.instance AND v.kind = 'watchdog') AS watchdogs,
-    (SELECT max(s.silent_s) FROM _silence AS s WHERE s.instance = i.instance) AS silence_max_s,
-    (SELECT count(*) FROM event AS v WHERE v.instance = i.instance AND v.kind = 'rejection') AS rejections,
-    (SELECT count(*) FROM event AS v WHERE v.instance = i.instance AND v.kind = 'warning') AS warnings,
-    (SELECT count(*) FROM event AS v WHERE v.instance = i.instance AND v.kind = 'stats_off') AS stats_off
-FROM _instance AS i;
+    coalesce(e.crashes, 0) AS crashes,
+    e.crash_ts,
+    e.crash_text,
+    e.crash_source,
+    coalesce(v.watchdogs, 0) AS watchdogs,
+    s.silence_max_s,
+    coalesce(v.rejections, 0) AS rejections,
+    coalesce(v.warnings, 0) AS warnings,
+    coalesce(v.stats_off, 0) AS stats_off
+FROM _instance AS i
+LEFT JOIN ends AS e USING (instance)
+LEFT JOIN silences AS s USING (instance)
+LEFT JOIN events_of AS v USING (instance);

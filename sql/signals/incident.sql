@@ -12,7 +12,14 @@ GROUP BY instance;
 -- Spells during which requests waited; a gap shorter than spell_gap_s does not end one.
 CREATE OR REPLACE VIEW _queue_spell AS
 WITH waits AS (
-    SELECT instance, run_id, seq, max(wait_est_s) AS wait_est_s FROM _wait GROUP BY ALL
+    SELECT
+        instance,
+        run_id,
+        seq,
+        max(wait_est_s) FILTER (WHERE waiting > 0) AS wait_est_s,
+        max(wait_min_s) AS wait_min_s
+    FROM _wait
+    GROUP BY ALL
 ),
 queued AS (
     SELECT
@@ -24,6 +31,7 @@ queued AS (
         l.dwell_s,
         l.hold_s,
         w.wait_est_s,
+        w.wait_min_s,
         lag(l.ts) OVER (PARTITION BY l.instance ORDER BY l.ts, l.seq) AS before_ts
     FROM _load AS l
     LEFT JOIN waits AS w USING (instance, run_id, seq)
@@ -46,12 +54,15 @@ SELECT
     sum(waiting * dwell_s) AS waiting_request_s,
     sum(dwell_s) AS waiting_s,
     max(wait_est_s) AS wait_est_peak_s,
+    max(coalesce(wait_est_s, wait_min_s)) AS wait_known_s,
+    sum(waiting * dwell_s) FILTER (WHERE wait_est_s IS NULL AND wait_min_s IS NULL) AS unknown_request_s,
     count(*) AS reports
 FROM marked
 GROUP BY instance, spell;
 
 -- The incident of an instance as its queue shows it: the spell with the most waiting, if it is long enough to
--- matter. `broke` compares with the thresholds queue_wait_s and queue_request_s.
+-- matter. `broke` compares with the thresholds queue_wait_s and queue_request_s; where the wait is unknown, twice as much
+-- waiting is asked for.
 CREATE OR REPLACE VIEW incident AS
 SELECT
     i.instance,
@@ -63,11 +74,8 @@ SELECT
     s.waiting_s,
     s.wait_est_peak_s,
     coalesce(
-        CASE
-            WHEN s.wait_est_peak_s IS NOT NULL
-                THEN s.wait_est_peak_s >= getvariable('queue_wait_s')::DOUBLE AND s.waiting_request_s >= getvariable('queue_request_s')::DOUBLE
-            ELSE s.waiting_request_s >= 2 * getvariable('queue_request_s')::DOUBLE
-        END,
+        (s.wait_known_s >= getvariable('queue_wait_s')::DOUBLE AND s.waiting_request_s >= getvariable('queue_request_s')::DOUBLE)
+            OR s.unknown_request_s >= 2 * getvariable('queue_request_s')::DOUBLE,
         false
     ) AS broke
 FROM _instance AS i

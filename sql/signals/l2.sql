@@ -4,7 +4,7 @@ CREATE OR REPLACE VIEW signal_l2 AS
 SELECT
     c.instance,
     c.run_id,
-    to_timestamp((epoch(c.ts) // b.bucket_s)::BIGINT * b.bucket_s) AS bucket_ts,
+    to_timestamp(floor(epoch(c.ts) / b.bucket_s)::BIGINT * b.bucket_s) AS bucket_ts,
     sum(c.tokens) FILTER (WHERE c.op = 'load')::BIGINT AS loaded_tokens,
     sum(c.duration_s) FILTER (WHERE c.op = 'load') AS load_s,
     sum(c.tokens) FILTER (WHERE c.op = 'store')::BIGINT AS stored_tokens,

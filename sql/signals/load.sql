@@ -106,8 +106,8 @@ WITH spans AS (
     SELECT
         l.instance,
         b.bucket_s,
-        (epoch(min(l.ts)) // b.bucket_s)::BIGINT AS first_n,
-        (epoch(max(l.ts)) // b.bucket_s)::BIGINT AS last_n
+        floor(epoch(min(l.ts)) / b.bucket_s)::BIGINT AS first_n,
+        floor(epoch(max(l.ts)) / b.bucket_s)::BIGINT AS last_n
     FROM _load AS l
     CROSS JOIN _bucket AS b
     GROUP BY l.instance, b.bucket_s
@@ -125,7 +125,7 @@ CREATE OR REPLACE VIEW signal_load AS
 WITH inside AS (
     SELECT
         l.instance,
-        to_timestamp((epoch(l.ts) // b.bucket_s)::BIGINT * b.bucket_s) AS bucket_ts,
+        to_timestamp(floor(epoch(l.ts) / b.bucket_s)::BIGINT * b.bucket_s) AS bucket_ts,
         arg_max(l.run_id, l.seq) AS run_id,
         min(l.running) AS running_min,
         max(l.running) AS running_max,
@@ -174,11 +174,14 @@ FROM _grid AS g
 LEFT JOIN inside AS i ON i.instance = g.instance AND i.bucket_ts = g.bucket_ts
 ASOF LEFT JOIN (
     -- what still holds from before, where the bucket itself has no report
-    SELECT l.*, e.end_ts
+    SELECT l.*, e.end_ts, n.next_ts
     FROM _load AS l
     LEFT JOIN (
         SELECT instance, run_id, min(ts) AS end_ts FROM event WHERE kind IN ('shutdown', 'crash') GROUP BY ALL
     ) AS e USING (instance, run_id)
+    LEFT JOIN (
+        SELECT instance, run_id, lead(first_ts) OVER (PARTITION BY instance ORDER BY first_ts) AS next_ts FROM run
+    ) AS n USING (instance, run_id)
     QUALIFY row_number() OVER (PARTITION BY l.instance, l.ts ORDER BY l.seq DESC) = 1
 ) AS held ON g.instance = held.instance AND g.bucket_ts >= held.ts
 LEFT JOIN LATERAL (
@@ -186,4 +189,5 @@ LEFT JOIN LATERAL (
     WHERE epoch(g.bucket_ts - held.ts) <= held.hold_s
         -- a process that went away takes its load with it
         AND (held.end_ts IS NULL OR held.ts > held.end_ts OR g.bucket_ts <= held.end_ts)
+        AND (held.next_ts IS NULL OR g.bucket_ts < held.next_ts)
 ) AS h ON true;

@@ -4,7 +4,7 @@ CREATE OR REPLACE VIEW signal_retract AS
 SELECT
     e.instance,
     e.run_id,
-    to_timestamp((epoch(e.ts) // b.bucket_s)::BIGINT * b.bucket_s) AS bucket_ts,
+    to_timestamp(floor(epoch(e.ts) / b.bucket_s)::BIGINT * b.bucket_s) AS bucket_ts,
     count(*) FILTER (WHERE e.kind = 'retraction') AS retraction_events,
     sum(e.requests) FILTER (WHERE e.kind = 'retraction')::BIGINT AS retracted,
     sum(e.preempted)::BIGINT AS preempted,

@@ -10,46 +10,60 @@
 -- stalled      work in hand and no token at all
 -- unexplained  none of these
 --
--- `seconds` is the time the report tells of (since the one before).
+-- `seconds` is the time the report tells of (since the one before). A usual prompt and what is free are compared as
+-- parts of the pool, which works without its size too: a running request holds its prompt and half of its output.
+-- Without a chunk size in the log, the largest batch is taken for it where most batches of a queue are that large.
 CREATE OR REPLACE VIEW queue_state AS
 WITH usual AS (
     SELECT
         w.instance,
         w.run_id,
-        sum(r.new_tokens + r.cached_tokens) / nullif(sum(w.admitted) FILTER (WHERE r.kind = 'prefill'), 0) AS counted_prompt,
-        median(w.resident_tokens) / (1.0 + median(r.gen_tps) / nullif(2.0 * median(r.prompt_tps_now), 0)) AS derived_prompt,
-        max(r.new_tokens) AS largest_batch,
-        count(*) FILTER (WHERE r.kind = 'prefill') AS prefills
+        sum(r.new_tokens + coalesce(r.cached_tokens, 0)) / nullif(sum(w.admitted) FILTER (WHERE r.kind = 'prefill'), 0) AS counted_prompt,
+        median(r.kv_usage * coalesce(r.engines, 1) / nullif(r.running, 0)) FILTER (WHERE r.kind = 'stats')
+            / (1.0 + median(r.gen_tps) / nullif(2.0 * median(r.prompt_tps_now), 0)) AS derived_prompt_share,
+        -- the pool's size by decode lines, which print tokens beside a rounded share
+        sum(r.kv_used_tokens) FILTER (WHERE r.kv_usage >= 0.1) / sum(r.kv_usage) FILTER (WHERE r.kv_usage >= 0.1) AS derived_capacity
     FROM _wait AS w
     JOIN _report AS r USING (instance, run_id, dp, seq)
     GROUP BY ALL
 ),
-ranks AS (
-    SELECT instance, run_id, count(DISTINCT dp) AS n FROM _report GROUP BY ALL
+batches AS (
+    SELECT instance, run_id, new_tokens, max(new_tokens) OVER (PARTITION BY instance, run_id) AS largest
+    FROM _report
+    WHERE kind = 'prefill' AND waiting > 0
+),
+chunk AS (
+    SELECT instance, run_id, max(largest) AS chunk_tokens
+    FROM batches
+    GROUP BY ALL
+    HAVING count(*) >= 20 AND count(*) FILTER (WHERE new_tokens >= 0.99 * largest) >= 0.5 * count(*)
 ),
 facts_of AS (
     SELECT
         r.*,
         l.capacity_tokens,
-        l.cap,
+        l.cap * coalesce(r.engines, 1) AS cap,
         l.watermark,
-        coalesce(l.chunk_tokens, CASE WHEN u.prefills >= 20 THEN u.largest_batch END) AS chunk_tokens,
-        CASE WHEN r.engine = 'sglang' THEN u.counted_prompt ELSE u.derived_prompt END AS usual_prompt_tokens,
+        coalesce(l.chunk_tokens, c.chunk_tokens) AS chunk_tokens,
+        CASE WHEN r.engine = 'sglang' THEN u.counted_prompt ELSE u.derived_prompt_share * l.capacity_tokens END AS usual_prompt_tokens,
+        CASE
+            WHEN r.engine = 'sglang' THEN u.counted_prompt / coalesce(l.capacity_tokens, u.derived_capacity)
+            ELSE u.derived_prompt_share
+        END AS usual_prompt_share,
         r.running + CASE WHEN r.kind = 'prefill' THEN coalesce(r.new_seqs, 0) ELSE 0 END AS running_now,
-        (1.0 - r.pool_usage) * l.capacity_tokens AS free_tokens,
-        n.n AS ranks
+        (1.0 - r.pool_usage) * l.capacity_tokens AS free_tokens
     FROM _report AS r
     LEFT JOIN _limits AS l USING (instance, run_id)
     LEFT JOIN usual AS u USING (instance, run_id)
-    LEFT JOIN ranks AS n USING (instance, run_id)
+    LEFT JOIN chunk AS c USING (instance, run_id)
     WHERE r.waiting > 0
 ),
 judged AS (
     SELECT
         *,
         pool_usage >= getvariable('full_usage')::DOUBLE
-            OR (free_tokens IS NOT NULL AND usual_prompt_tokens IS NOT NULL AND free_tokens < usual_prompt_tokens) AS full_now,
-        coalesce(running_now >= cap OR (ranks > 1 AND running_now >= cap // ranks), false) AS at_cap
+            OR coalesce(1.0 - pool_usage < usual_prompt_share, false) AS full_now,
+        coalesce(running_now >= cap, false) AS at_cap
     FROM facts_of
 )
 SELECT

@@ -4,7 +4,7 @@ CREATE OR REPLACE VIEW timeline AS
 WITH waits AS (
     SELECT
         w.instance,
-        to_timestamp((epoch(w.ts) // b.bucket_s)::BIGINT * b.bucket_s) AS bucket_ts,
+        to_timestamp(floor(epoch(w.ts) / b.bucket_s)::BIGINT * b.bucket_s) AS bucket_ts,
         max(w.wait_est_s) AS wait_est_s
     FROM _wait AS w
     CROSS JOIN _bucket AS b

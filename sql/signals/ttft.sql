@@ -5,7 +5,7 @@ WITH known AS (
     SELECT
         r.instance,
         r.observer,
-        to_timestamp((epoch(coalesce(r.arrival_ts, r.ts)) // b.bucket_s)::BIGINT * b.bucket_s) AS bucket_ts,
+        to_timestamp(floor(epoch(coalesce(r.arrival_ts, r.ts)) / b.bucket_s)::BIGINT * b.bucket_s) AS bucket_ts,
         CASE WHEN r.censored THEN 'infinity'::DOUBLE ELSE r.ttft_s END AS ttft_s
     FROM request_best AS r
     CROSS JOIN _bucket AS b

@@ -1,0 +1,61 @@
+"""Recordings of a running server: the verdict, the peaks, and what is left without stats lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from diagnosing import causes, diagnosis_of
+
+from analyzer.cli import cli
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
+NAMES = sorted(p.parent.name for p in SAMPLES.glob("*/expected.json"))
+RECORDED = [n for n in NAMES if n.startswith("recorded_")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sample_traces(name: str) -> None:
+    label = json.loads((SAMPLES / name / "expected.json").read_text())
+    found = diagnosis_of((SAMPLES / name / "server.log").read_text())
+    assert found.verdict.cause == label["cause"][0], found.verdict.sentence
+    assert set(label["cause"]) <= set(causes(found))
+    assert not set(label["not_expected"]) & set(causes(found))
+    assert {k: getattr(found.peaks, k) for k in label["peaks"]} == pytest.approx(label["peaks"])
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_v1_says_why_preemptions_are_unknown(name: str) -> None:
+    peaks = diagnosis_of((SAMPLES / name / "server.log").read_text()).peaks
+    assert peaks.preemptions is None
+    assert "num_preemptions_total" in peaks.notes["preemptions"]
+
+
+@pytest.mark.parametrize("name", [n for n in RECORDED if n != "recorded_healthy"])
+def test_without_stats_lines_nothing_can_be_told(name: str) -> None:
+    lines = (SAMPLES / name / "server.log").read_text().splitlines(keepends=True)
+    found = diagnosis_of("".join(s for s in lines if "Avg prompt throughput" not in s))
+    assert causes(found)[0] == "insufficient_data"
+    assert set(causes(found)) <= {"insufficient_data", "restart"}
+    assert ("restart" in causes(found)) == ("restart" in name)
+    assert (found.peaks.running, found.peaks.waiting, found.peaks.kv_usage) == (None, None, None)
+    assert found.peaks.notes["running"]
+    assert all(a.answer != "no" for a in found.checklist if a.id in ("ttft_broke", "l1_full", "queue_on_l1", "queue_on_cap"))
+
+
+def test_not_to_know_is_no_failure(tmp_path: Path) -> None:
+    lines = (SAMPLES / "recorded_l1_bound" / "server.log").read_text().splitlines(keepends=True)
+    (tmp_path / "server.log").write_text("".join(s for s in lines if "Avg prompt throughput" not in s))
+    result = CliRunner().invoke(cli, ["diagnose", str(tmp_path / "server.log"), "--json"], standalone_mode=False)
+    assert result.exception is None
+    assert result.return_value == 0
+    assert json.loads(result.stdout)["verdict"]["cause"] == "insufficient_data"
+
+
+def test_access_lines_of_a_model_server_alone() -> None:
+    """The recording of a healthy server has nothing else beside its stats lines."""
+    lines = (SAMPLES / "recorded_healthy" / "server.log").read_text().splitlines(keepends=True)
+    found = diagnosis_of("".join(s for s in lines if "Avg prompt throughput" not in s))
+    assert causes(found) == ["insufficient_data"]

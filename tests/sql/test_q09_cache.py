@@ -1,0 +1,27 @@
+"""`q09_cache`: prefix hits outside and inside the incident."""
+
+from __future__ import annotations
+
+from sql_case import database, report, row_of, stats
+
+
+def test_counted_by_tokens() -> None:
+    def prefill(t: float, waiting: int, cached: int, new: int) -> dict[str, object]:
+        return report(t, kind="prefill", running=1, waiting=waiting, new_seqs=1, cached_tokens=cached, new_tokens=new, kv_usage=0.9)
+
+    con = database(scheduler=[prefill(0, 0, 80, 20), prefill(100, 5, 10, 90), prefill(130, 5, 20, 80), prefill(160, 0, 90, 10)])
+    row = row_of(con, "q09_cache")
+    assert row["counted_outside"] == 0.5667 or (row["counted_outside"], row["counted_inside"]) == (0.8, 0.4)
+
+
+def test_reported_by_the_engine() -> None:
+    con = database(
+        scheduler=[
+            stats(0, running=1, waiting=0, prefix_hit_share=0.8),
+            stats(10, running=1, waiting=9, prefix_hit_share=0.5),
+            stats(20, running=1, waiting=9, prefix_hit_share=0.3),
+            stats(30, running=1, waiting=0, prefix_hit_share=0.2),
+        ]
+    )
+    row = row_of(con, "q09_cache")
+    assert (row["reported_before"], row["reported_inside"], row["reported_last"]) == (0.8, 0.2, 0.2)
