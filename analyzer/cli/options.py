@@ -31,7 +31,7 @@ from analyzer.trace.reader import Trace
 
 # Of the causes of the design, those that this release gives; `none` is no reason to fail.
 FAIL_ON = (
-    "crash", "restart", "hang", "l1_bound", "reservation_bound", "cap_bound", "prefill_bound", "decode_bound",
+    "crash", "restart", "hang", "l1_bound", "reservation_bound", "cap_bound", "prefill_bound", "transfer_bound", "decode_bound",
     "insufficient_data",
 )  # fmt: skip
 

@@ -14,6 +14,8 @@ from analyzer.diagnosis.thresholds import thresholds
 from analyzer.diagnosis.verdict import PRECEDENCE, advice, findings, is_covered
 from analyzer.trace.reader import Trace
 
+_NO_REPORT = "no scheduler report in the capture"
+
 
 def diagnose(trace: Trace) -> Diagnosis:
     """Answer every question for every instance; the top level repeats the worst one."""
@@ -30,7 +32,8 @@ def diagnose(trace: Trace) -> Diagnosis:
             "insufficient_data", "low", "This capture holds lines of an engine, but no report, event or start-up line of one.",
             advice=advice("insufficient_data"),
         )  # fmt: skip
-        window, peaks = Window(None, None), Peaks()
+        nothing = dict.fromkeys(("running", "waiting", "kv_usage", "retraction_events", "retracted_requests", "preemptions"), _NO_REPORT)
+        window, peaks = Window(None, None), Peaks(notes=nothing)
         checklist = tuple(
             q.answer("", "cannot_tell", "The capture holds no scheduler report.", missing=q.missing(None)) for q in questions().values()
         )
@@ -121,15 +124,15 @@ def _peaks(case: Case, peak: Row) -> Peaks:
     notes: dict[str, str] = {}
     if not case.reports:
         for name in ("running", "waiting", "kv_usage"):
-            notes[name] = "no scheduler report in the capture"
+            notes[name] = _NO_REPORT
     if peak["pool_usage"] is not None and peak["kv_usage"] is not None and peak["pool_usage"] > peak["kv_usage"]:
         notes["kv_usage"] = f"another pool (sliding window or mamba) was fuller: {peak['pool_usage']:.2f}"
     events = requests = preemptions = None
     if retracted["visible"] == "each":
         events, requests = retracted["retraction_events"], retracted["retracted_requests"] or 0
-        notes["preemptions"] = "SGLang retracts; it has no preemptions of this kind"
+        notes["preemptions"] = "not applicable: SGLang retracts"
     elif case.engine == "vllm":
-        notes["retraction_events"] = notes["retracted_requests"] = "vLLM preempts; it does not retract"
+        notes["retraction_events"] = notes["retracted_requests"] = "not applicable: vLLM preempts"
         preemptions = retracted["preemptions"]
         if preemptions is not None:
             notes["preemptions"] = "at least this many: vLLM V0 prints its count at every fiftieth"

@@ -216,11 +216,28 @@ def _looks_capped(case: Case, shares: dict[str, float]) -> bool:
         cap["cap"] is None
         and (cap["plateau_share"] or 0) >= case.limits["plateau_share"]
         and (cap["running_max"] or 0) >= 2
+        and not _below_any_default(case)
         and cap["reports"] >= 5
         and cap["usage_max"] is not None
         and shares["prefill"] < case.limits["dominant_share"]
         and shares["l1"] + shares["gap"] < case.limits["dominant_share"] / 2
     )
+
+
+def _below_any_default(case: Case) -> bool:
+    """The arguments are known and set no cap, and running stayed below what the engine takes by default."""
+    arguments = case.row("config_asked_for_it")["args_source"]
+    running = case.row("queue_on_cap")["running_max"]
+    return case.engine == "vllm" and arguments is not None and (running or 0) < case.limits["default_cap"]
+
+
+# What `weight` says of each cause that the queue can have.
+_HELD = {
+    "l1_bound": "the pool had no room for the next request, or had to throw requests out",
+    "reservation_bound": "the next request would have fitted, but the admission budget was spent",
+    "cap_bound": "running stood at the cap",
+    "prefill_bound": "prefill had no budget left",
+}
 
 
 def _queue_finding(case: Case, cause: Cause, weight: float, window: Window, thrown_out: bool) -> Finding:
@@ -229,9 +246,9 @@ def _queue_finding(case: Case, cause: Cause, weight: float, window: Window, thro
     confidence: Confidence = (
         "high" if weight >= case.limits["high_share"] else "medium" if weight >= case.limits["dominant_share"] else "low"
     )
-    if (queue["reports"] or 0) < case.limits["min_reports"]:
+    if (queue["reports"] or 0) < case.limits["few_reports"] and not thrown_out:
         confidence = "low"
-    if cap["cap"] is None and not (cause == "l1_bound" and thrown_out):
+    if cap["cap"] is None and not _below_any_default(case) and not (cause == "l1_bound" and thrown_out):
         plateau = (cap["plateau_share"] or 0) >= case.limits["plateau_share"] and (cap["running_max"] or 0) >= 2
         # without the cap, running that stands still may be at it, whatever else shows
         confidence = _at_most(confidence, "low" if cause == "cap_bound" or (plateau and cause != "l1_bound") else "medium")
@@ -240,11 +257,7 @@ def _queue_finding(case: Case, cause: Cause, weight: float, window: Window, thro
         confidence = _at_most(confidence, "medium")
     if cause == "reservation_bound" and (queue["usage_reservation_p50"] or 0) > case.limits["reserved_usage"]:
         confidence = "low"
-    wait = (
-        f", for an estimated {say.seconds(q['wait_est_p50_s'])} at the median and {say.seconds(q['wait_est_peak_s'])} at worst"
-        if q["wait_est_peak_s"]
-        else ""
-    )
+    wait = _wait_words(q)
     start = f"{case.when()} up to {say.count(q['waiting_peak'], 'request')} waited{wait}, because "
     rests: tuple[str, ...]
     if cause == "l1_bound":
@@ -276,8 +289,17 @@ def _queue_finding(case: Case, cause: Cause, weight: float, window: Window, thro
         )
         rests = ("ttft_broke", "prefill_bottleneck", "l1_full", "queue_on_cap")
     sentence = start + why + "."
-    reasons = (f"{say.share(weight)} of the judged waiting time",)
+    reasons = (f"For {say.share(min(weight, 1.0))} of the time in which the queue was held, {_HELD[cause]}.",)
     return _finding(case, cause, confidence, sentence[0].upper() + sentence[1:], window, rests, reasons)
+
+
+def _wait_words(q: Row) -> str:
+    median, worst = q["wait_est_p50_s"], q["wait_est_peak_s"]
+    if not worst:
+        return ""
+    if median is None or say.seconds(median) == say.seconds(worst):
+        return f", for an estimated {say.seconds(worst)}"
+    return f", for an estimated {say.seconds(median)} at the median and {say.seconds(worst)} at worst"
 
 
 def _thrown_out_words(case: Case) -> str:
@@ -337,13 +359,17 @@ def _no_queue(case: Case, slow: Row | None, ends: list[Row]) -> list[Finding]:
         found.append(
             _finding(
                 case, "none", "high" if ttft["ttft_n"] else "medium",
-                f"No queue broke: at most {say.count(case.row('ttft_broke')['waiting_peak'] or 0, 'request')} waited, KV usage peaked at "
+                f"No queue broke: {_at_most_waited(ttft['waiting_peak'])}, KV usage peaked at "
                 f"{say.share(peak)}; {known}."
                 + (f" {skew['ranks']} ranks reported." if (skew["ranks"] or 0) > 1 else ""),
                 Window(None, None), ("ttft_broke", "l1_full", "outside_scheduler"),
             )
         )  # fmt: skip
     return found
+
+
+def _at_most_waited(peak: int | None) -> str:
+    return f"at most {say.count(peak, 'request')} waited" if peak else "no request waited"
 
 
 def _pd_queues(case: Case) -> list[Finding]:

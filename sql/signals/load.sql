@@ -1,5 +1,6 @@
 -- Reports with the time each stands for: `span_s` back to the report before (what it tells of), `dwell_s` ahead to
 -- the next one (how long its gauges hold). Both end after `hold_s`: an engine that prints nothing is not carried on.
+-- `gen_tps_now` is NULL where SGLang's decode line is the first after a silence: its throughput counts the idle time.
 CREATE OR REPLACE VIEW _report AS
 WITH steps AS (
     SELECT
@@ -13,17 +14,32 @@ holds AS (
     SELECT
         instance,
         run_id,
+        coalesce(median(epoch(ts - prev_ts)), 0.0) AS usual_s,
         greatest(30.0, 3.0 * coalesce(median(epoch(ts - prev_ts)), 0.0)) AS hold_s
     FROM steps
     GROUP BY instance, run_id
+),
+silences AS (
+    SELECT
+        s.*,
+        count(*) FILTER (WHERE epoch(s.ts - s.prev_ts) > 5.0 + 3.0 * h.usual_s) OVER so_far AS silences
+    FROM steps AS s
+    JOIN holds AS h USING (instance, run_id)
+    WINDOW so_far AS (PARTITION BY s.instance, s.run_id, s.dp ORDER BY s.ts, s.source_id, s.record)
 )
 SELECT
-    s.*,
+    s.* EXCLUDE (silences),
+    CASE
+        WHEN s.kind = 'decode' AND s.silences IS DISTINCT FROM
+            lag(s.silences) OVER (PARTITION BY s.instance, s.run_id, s.dp, s.kind ORDER BY s.ts, s.source_id, s.record)
+            THEN NULL
+        ELSE s.gen_tps
+    END AS gen_tps_now,
     h.hold_s,
     least(coalesce(epoch(s.ts - s.prev_ts), 0.0), h.hold_s) AS span_s,
     least(coalesce(epoch(s.next_ts - s.ts), h.hold_s), h.hold_s) AS dwell_s,
     row_number() OVER (PARTITION BY s.instance, s.run_id ORDER BY s.ts, s.source_id, s.record) AS seq
-FROM steps AS s
+FROM silences AS s
 JOIN holds AS h USING (instance, run_id);
 
 -- The whole instance at every report: running, waiting and used tokens summed over data-parallel ranks, usage of
@@ -47,7 +63,7 @@ latest AS (
         last_value(CASE WHEN r.dp = d.dp THEN r.pool_usage END IGNORE NULLS) OVER so_far AS pool_usage,
         last_value(CASE WHEN r.dp = d.dp THEN r.kv_used_tokens END IGNORE NULLS) OVER so_far AS kv_used_tokens,
         last_value(CASE WHEN r.dp = d.dp THEN r.pending_tokens END IGNORE NULLS) OVER so_far AS pending_tokens,
-        last_value(CASE WHEN r.dp = d.dp THEN r.gen_tps END IGNORE NULLS) OVER so_far AS gen_tps,
+        last_value(CASE WHEN r.dp = d.dp THEN r.gen_tps_now END IGNORE NULLS) OVER so_far AS gen_tps,
         last_value(CASE WHEN r.dp = d.dp THEN r.prompt_tps_now END IGNORE NULLS) OVER so_far AS prompt_tps
     FROM _report AS r
     JOIN ranks AS d USING (instance, run_id)

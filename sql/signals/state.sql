@@ -40,7 +40,13 @@ chunk AS (
 ),
 facts_of AS (
     SELECT
-        r.*,
+        r.* EXCLUDE (pool_usage),
+        -- SGLang up to 0.5.7 prints a prefill before its own tokens are in the usage
+        CASE
+            WHEN r.kv_usage_before_batch AND r.pool_usage IS NOT NULL
+                THEN least(1.0, r.pool_usage + coalesce(r.new_tokens / coalesce(l.capacity_tokens, u.derived_capacity), 0.0))
+            ELSE r.pool_usage
+        END AS pool_usage,
         l.capacity_tokens,
         l.cap * coalesce(r.engines, 1) AS cap,
         l.watermark,
@@ -50,8 +56,7 @@ facts_of AS (
             WHEN r.engine = 'sglang' THEN u.counted_prompt / coalesce(l.capacity_tokens, u.derived_capacity)
             ELSE u.derived_prompt_share
         END AS usual_prompt_share,
-        r.running + CASE WHEN r.kind = 'prefill' THEN coalesce(r.new_seqs, 0) ELSE 0 END AS running_now,
-        (1.0 - r.pool_usage) * l.capacity_tokens AS free_tokens
+        r.running + CASE WHEN r.kind = 'prefill' THEN coalesce(r.new_seqs, 0) ELSE 0 END AS running_now
     FROM _report AS r
     LEFT JOIN _limits AS l USING (instance, run_id)
     LEFT JOIN usual AS u USING (instance, run_id)
@@ -61,6 +66,7 @@ facts_of AS (
 judged AS (
     SELECT
         *,
+        (1.0 - pool_usage) * capacity_tokens AS free_tokens,
         pool_usage >= getvariable('full_usage')::DOUBLE
             OR coalesce(1.0 - pool_usage < usual_prompt_share, false) AS full_now,
         coalesce(running_now >= cap, false) AS at_cap

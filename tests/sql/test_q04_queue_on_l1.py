@@ -49,6 +49,9 @@ def test_states() -> None:
         ("prefill", prefill(running=4, kv_usage=0.5, new_tokens=500), 100),
         ("admitting", prefill(running=4, kv_usage=0.5, new_tokens=100), 100),
         ("cap", prefill(running=7, kv_usage=0.5, new_tokens=500), 100),
+        # printed before its own 100 tokens are in the usage (SGLang up to 0.5.7), and after
+        ("l1", prefill(running=4, kv_usage=0.82, new_tokens=100, extra=[("kv_usage_basis", "before_batch")]), 100),
+        ("admitting", prefill(running=4, kv_usage=0.82, new_tokens=100, extra=[("kv_usage_basis", "after_batch")]), 100),
         ("l1", line(10, 900, running=4, kv_usage=0.95), 100),
         ("cap", line(10, 900, running=8, kv_usage=0.3), 100),
         ("gap", line(10, 900, running=4, kv_usage=0.7), 100),

@@ -118,3 +118,12 @@ def test_since_and_until_bound_every_row() -> None:
     con = database(scheduler=[report(t, running=t, waiting=0) for t in range(10)], since=at(3), until=at(5))
     assert [r[2] for r in rows_of(con, LOAD)] == [3, 4, 5]
     assert row_of(con, "peaks")["running"] == 5
+
+
+def test_the_first_decode_line_after_a_silence_has_no_throughput() -> None:
+    """It divides the tokens of a moment by the whole idle time."""
+    lines = [report(t, running=4, waiting=0, gen_tps=200.0) for t in range(5)]
+    lines += [report(100, kind="prefill", new_seqs=1, new_tokens=10, running=0, waiting=0)]
+    lines += [report(101, running=1, waiting=0, gen_tps=0.4), report(102, running=1, waiting=0, gen_tps=50.0)]
+    found = rows_of(database(scheduler=lines), "SELECT gen_tps_now FROM _report WHERE kind = 'decode' ORDER BY ts")
+    assert found == [(None,), (200.0,), (200.0,), (200.0,), (200.0,), (None,), (50.0,)]
