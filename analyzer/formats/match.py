@@ -84,7 +84,9 @@ def attempts(engine: str | None, message: str, most: int = 5) -> list[Attempt]:
         if fmt.table == "ignored" and not fmt.literal:
             continue
         read = _furthest(fmt.head, message)
-        if read > 2 or (fmt.literal and fmt.literal in message):
+        # a pattern that begins with a wildcard reads the beginning of anything
+        told = read > 2 and fmt.head.pattern[:1].isalpha()
+        if told or (fmt.literal and fmt.literal in message):
             expected = "" if fmt.literal in message else f"needs {fmt.literal!r} somewhere; "
             found.append(Attempt(fmt, read, f"{expected}stopped before {message[read : read + 30]!r}"))
     found.sort(key=lambda a: (-a.read, a.format.id))

@@ -52,7 +52,7 @@ def sql_files() -> Iterator[SqlFile]:
 class Trace:
     """An opened trace: `con` is a DuckDB connection in which tables and views have their names.
 
-    The connection is in memory and cannot change the stored files.
+    The connection is in memory; no view or table of it writes to the stored files.
     """
 
     def __init__(
