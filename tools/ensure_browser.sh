@@ -1,6 +1,6 @@
 #!/bin/sh
-# The browser tests drive Chromium and skip themselves where there is none. On a CI machine that
-# lets us (root, apt-get), install it so that they run; anywhere else leave the machine alone.
+# The browser tests drive Chromium. Where there is none they skip themselves, and fail with CI=true. On a CI
+# machine that lets us (root, apt-get), install it so that they run; anywhere else leave the machine alone.
 set -eu
 
 for name in chromium chromium-browser google-chrome; do
@@ -19,5 +19,5 @@ apt() {
     apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 "$@" >/dev/null
 }
 if ! { apt update && apt install -y chromium; }; then
-    echo "Could not install chromium; the browser tests will be skipped." >&2
+    echo "Could not install chromium; the browser tests will fail." >&2
 fi
