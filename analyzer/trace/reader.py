@@ -14,6 +14,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from analyzer.errors import ExitCode, KvpmError
 from analyzer.resources import sql_dir
 from analyzer.trace.manifest import Manifest, read_manifest
 from analyzer.trace.schema import TABLES, Table
@@ -75,8 +76,14 @@ class Trace:
             self.con.execute(f"SET VARIABLE {name} = {text}")
         for name, value in (variables or {}).items():
             self.con.execute(f"SET VARIABLE {name} = {value!r}::DOUBLE")
-        self._tables()
-        create_views(self.con)
+        try:
+            self._tables()
+            create_views(self.con)
+        except (duckdb.IOException, duckdb.InvalidInputException) as error:
+            why = (str(error).splitlines() or [""])[0]
+            raise KvpmError(
+                f"the stored trace {path} is damaged: {why}", hint="ingest the logs again", exit_code=ExitCode.INPUT_CUT
+            ) from error
 
     def _tables(self) -> None:
         for table in TABLES.values():

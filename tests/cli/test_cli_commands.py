@@ -277,3 +277,17 @@ def test_ingest_adds_and_force_makes_anew(kvpm: Run) -> None:
     assert both == [{"n": 2}]
     kvpm("ingest", str(cap), "-o", "a.kvtrace", "--force")
     assert json.loads(kvpm("sql", "a.kvtrace", "SELECT count(*) AS n FROM sources", "--json")[1]) == [{"n": 1}]
+
+
+@pytest.mark.parametrize("harm", ["gone", "cut"])
+def test_a_damaged_trace(kvpm: Run, tmp_path: Path, harm: str) -> None:
+    kvpm("ingest", str(L1_LOG), "-o", "a.kvtrace")
+    (stored,) = (tmp_path / "a.kvtrace" / "scheduler").glob("*.parquet")
+    if harm == "gone":
+        stored.unlink()
+    else:
+        stored.write_bytes(stored.read_bytes()[:200])
+    code, _, err = kvpm("diagnose", "a.kvtrace")
+    assert code == 4
+    assert err.startswith("kvpm: the stored trace a.kvtrace is damaged: ")
+    assert "ingest the logs again" in err
