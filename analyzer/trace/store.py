@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analyzer.errors import ExitCode, KvpmError
 from analyzer.trace.identity import Identity
 from analyzer.trace.manifest import MANIFEST, Manifest, StoredFile, StoredSource, sources_file
 from analyzer.trace.schema import TABLES
@@ -61,7 +62,14 @@ def write_table(folder: Path, table_name: str, source_id: str, table: pa.Table) 
 
 def read_rows(folder: Path, stored: StoredFile) -> pa.Table:
     """The rows of one stored file."""
-    return pq.read_table(folder / stored.path)
+    try:
+        return pq.read_table(folder / stored.path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise KvpmError(
+            f"the stored trace {folder} is damaged: {stored.path} cannot be read",
+            hint="make it anew from the logs: kvpm ingest LOG... --force",
+            exit_code=ExitCode.INPUT_CUT,
+        ) from error
 
 
 def write_sources_table(folder: Path, sources: list[StoredSource]) -> None:

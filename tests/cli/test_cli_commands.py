@@ -291,3 +291,5 @@ def test_a_damaged_trace(kvpm: Run, tmp_path: Path, harm: str) -> None:
     assert code == 4
     assert err.startswith("kvpm: the stored trace a.kvtrace is damaged: ")
     assert "ingest the logs again" in err
+    code, _, err = kvpm("ingest", str(SAMPLES / "recorded_cap_bound" / "server.log"), "--instance", "recorded=x", "-o", "a.kvtrace")
+    assert (code, "is damaged" in err) == (4, True)
