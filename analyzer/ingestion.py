@@ -358,4 +358,5 @@ def default_trace_name(given: Sequence[str]) -> Path:
     name = Path(os.path.abspath(given[0])).name
     for ending in (".gz", ".zst", ".log", ".txt"):
         name = name.removesuffix(ending)
-    return Path(f"{name.replace('*', '_').replace('?', '_')}.kvtrace")
+    # a file name may be as long as a name can be, and would have no room for the ending
+    return Path(f"{name.replace('*', '_').replace('?', '_')[:100]}.kvtrace")

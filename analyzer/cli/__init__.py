@@ -67,6 +67,9 @@ def main() -> NoReturn:
         # the reader of our output went away, which is its right
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.OK)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _fail(f"{where}{error.strerror or error}", "check permissions, names and free space", ExitCode.INPUT_CUT)
     except MemoryError:
         _fail("out of memory", "give fewer inputs at once, or --since and --until", ExitCode.INTERNAL)
     except Exception as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from analyzer.cli.options import InputOptions, exit_code, fail_on_option, input_options, inputs_argument, opened
+from analyzer.cli.options import InputOptions, exit_code, fail_on_option, input_options, inputs_argument, opened, refuse_input
 from analyzer.cli.summary import summary
 from analyzer.diagnosis.diagnose import diagnose as diagnose_library
 from analyzer.report.write import refuse_existing, write_report
@@ -29,6 +29,7 @@ def diagnose(
     fail_on: tuple[str, ...],
 ) -> int:
     """Say what happened: verdict, peaks and the checklist, in the terminal or as JSON."""
+    refuse_input(output, inputs)
     if output is not None and str(output) != "-":
         refuse_existing(output, force=force)
     with opened(inputs, options) as (trace, read):

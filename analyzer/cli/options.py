@@ -51,7 +51,7 @@ class InputOptions:
     @property
     def zone(self) -> tzinfo | None:
         """The zone of --tz."""
-        return zone_from_option(self.tz) if self.tz else None
+        return zone_from_option(self.tz) if self.tz is not None else None
 
     def for_ingest(self) -> IngestOptions:
         """The same for the library."""
@@ -115,6 +115,15 @@ def exit_code(diagnosis: Diagnosis, read: ExitCode, fail_on: Sequence[str]) -> i
     if any(f.cause in fail_on for f in diagnosis.findings):
         return ExitCode.CAUSE_FOUND
     return ExitCode.OK
+
+
+def refuse_input(output: Path | None, inputs: Sequence[str]) -> None:
+    """The evidence is not written over, whatever --force says."""
+    if output is None or str(output) == "-" or not output.exists():
+        return
+    for given in inputs:
+        if given != "-" and Path(given).exists() and output.samefile(given):
+            raise KvpmError(f"{output} is an input", hint="name another file for -o")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from analyzer.cli.options import InputOptions, exit_code, fail_on_option, input_options, inputs_argument, opened
+from analyzer.cli.options import InputOptions, exit_code, fail_on_option, input_options, inputs_argument, opened, refuse_input
 from analyzer.diagnosis.diagnose import diagnose
 from analyzer.diagnosis.model import Diagnosis
 from analyzer.errors import ExitCode
@@ -38,6 +38,7 @@ def report(
     """Write the post-mortem: one HTML file, to be opened without a network."""
     target = output or default_trace_name(inputs).with_suffix(".html")
     to_stdout = str(target) == "-"
+    refuse_input(target, inputs)
     if not to_stdout:
         refuse_existing(target, force=force)
     html, diagnosis, read = made_report(inputs, options)

@@ -40,6 +40,8 @@ def sql(
     kvpm sql trace.kvtrace "SELECT * FROM timeline WHERE waiting > 0"
     """
     text = sys.stdin.read() if query == "-" else query or _LIST
+    if not text.strip():
+        raise KvpmError("the query is empty", hint="`kvpm sql INPUT` without a query lists tables and columns")
     with opened((source,), options) as (trace, read):
         try:
             cursor = trace.con.execute(text)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analyzer.diagnosis import say
-from analyzer.diagnosis.model import Answered, Evidence
+from analyzer.diagnosis.model import Answered, Evidence, MissingSignal
 from analyzer.diagnosis.questions import questions
 
 Row = dict[str, Any]
@@ -16,11 +16,17 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What the answers of one instance are made from: a row per view, and the thresholds."""
+    """What the answers of one instance are made from: a row per view, and the thresholds.
+
+    `open_ended`: requests were still waiting in the incident at the last report of the capture.
+    """
 
     instance: str
     engine: str | None
     reports: int
+    waiting_reports: int
+    running_reports: int
+    open_ended: bool
     rows: dict[str, Row]
     limits: dict[str, float]
 
@@ -55,10 +61,19 @@ def answer_all(case: Case) -> tuple[Answered, ...]:
     return tuple(_ANSWERS[name](case) for name in questions())
 
 
+# Without the number of waiting requests these would answer "no" to a question nobody could have answered.
+_ABOUT_WAITING = ("queue_on_l1", "queue_on_cap", "demand_over_ceiling", "prefill_bottleneck")
+
+
 def _no_reports(case: Case, question: str) -> Answered | None:
+    q = questions()[question]
+    if case.reports and not case.waiting_reports and question in _ABOUT_WAITING:
+        return q.answer(
+            case.instance, "cannot_tell", "No report tells how many requests were waiting.",
+            missing=(MissingSignal("waiting requests", "`kvpm formats explain LINE` shows what was read of a scheduler line"),),
+        )  # fmt: skip
     if case.reports:
         return None
-    q = questions()[question]
     return q.answer(
         case.instance, "cannot_tell", "The capture holds no scheduler reports of this instance.",
         missing=q.missing(case.engine),
@@ -108,6 +123,8 @@ def _ttft_broke(case: Case) -> Answered:
             f"TTFT was not recorded. The queue did not break: at most {say.count(r['waiting_peak'], 'request')} waited, "
             "and only for moments."
         )
+    elif not case.waiting_reports:
+        text = "TTFT was not recorded, and no report tells how many requests were waiting."
     else:
         text = "TTFT was not recorded. No report shows a waiting request, so no wait in the queue is in it."
     return q.answer(case.instance, "cannot_tell", text, evidence, q.missing(case.engine))
@@ -370,6 +387,10 @@ def _demand(case: Case) -> Answered:
         Evidence("ceiling", _round(r["ceiling_requests"]), "requests"),
         Evidence("running and waiting, highest", r["demand_max"], "requests", r["demand_ts"], r["demand_ts"]),
     )
+    if r["demand_share"] is None:
+        return q.answer(
+            case.instance, "cannot_tell", "Running and waiting requests are not both in the log.", evidence, q.missing(case.engine)
+        )
     over = r["demand_share"] > 1
     return q.answer(
         case.instance,

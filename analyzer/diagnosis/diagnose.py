@@ -71,7 +71,16 @@ def _instance(con: duckdb.DuckDBPyConnection, name: str) -> InstanceDiagnosis:
     about = rows(con, "SELECT * FROM _instance WHERE instance = ?", name)[0]
     peak = rows(con, "SELECT * FROM peaks WHERE instance = ?", name)[0]
     views = {q.view: rows(con, f"SELECT * FROM {q.view} WHERE instance = ?", name)[0] for q in questions().values()}
-    case = Case(name, about["engine"], peak["reports"], views, thresholds())
+    case = Case(
+        instance=name,
+        engine=about["engine"],
+        reports=peak["reports"],
+        waiting_reports=peak["waiting_reports"],
+        running_reports=peak["running_reports"],
+        open_ended=_open_ended(con, name),
+        rows=views,
+        limits=thresholds(),
+    )
     ends = rows(con, "SELECT * FROM _run_end WHERE instance = ? ORDER BY first_ts", name)
     silences = rows(con, "SELECT * FROM _silence WHERE instance = ? ORDER BY start_ts", name)
     slow = next(iter(rows(con, "SELECT * FROM slow_decode WHERE instance = ?", name)), None)
@@ -88,6 +97,17 @@ def _instance(con: duckdb.DuckDBPyConnection, name: str) -> InstanceDiagnosis:
         peaks=_peaks(case, peak),
         checklist=answer_all(case),
     )
+
+
+def _open_ended(con: duckdb.DuckDBPyConnection, name: str) -> bool:
+    """True when the incident's queue is still there at the instance's last report."""
+    found = rows(
+        con,
+        "SELECT arg_max(l.waiting, l.ts) > 0 AND max(l.ts) <= any_value(i.end_ts) AS open "
+        "FROM _load AS l JOIN incident AS i USING (instance) WHERE l.instance = ?",
+        name,
+    )[0]
+    return bool(found["open"])
 
 
 def _versions(con: duckdb.DuckDBPyConnection, name: str) -> tuple[str | None, str]:

@@ -48,7 +48,7 @@ def findings(case: Case, ends: list[Row], silences: list[Row], slow: Row | None,
             PRECEDENCE.index(f.cause),
         ),
     )
-    enough = case.reports >= case.limits["min_reports"]
+    enough = case.waiting_reports >= case.limits["min_reports"]
     queue = _queue(case) if case.broke and enough else _no_queue(case, slow, ends) if enough else []
     found = [*process, *queue]
     if not enough:
@@ -144,6 +144,9 @@ def _restarts(case: Case, ends: list[Row]) -> list[Finding]:
     for e in ends:
         if e["next_start_ts"] is None:
             continue
+        gap = (e["next_start_ts"] - (e["shutdown_ts"] or e["last_ts"])).total_seconds()
+        if gap > case.limits["restart_gap_s"]:
+            continue
         told = (
             f"was told to stop at {say.clock(e['shutdown_ts'])} UTC"
             if e["shutdown_ts"] is not None
@@ -192,8 +195,19 @@ def _queue(case: Case) -> list[Finding]:
         main: Cause = "l1_bound" if l1 > reserved or l1 >= case.limits["grown_share"] else "reservation_bound"
         weights["l1_bound"], weights["reservation_bound"] = 0.0, 0.0
         weights[main] = l1 + reserved
+    if not case.running_reports:
+        # below the cap or at it? Only what the pool itself shows is left
+        weights = {c: w if c == "l1_bound" else 0.0 for c, w in weights.items()}
     ranked = sorted(weights.items(), key=lambda kv: (-kv[1], PRECEDENCE.index(kv[0])))
     found = [_queue_finding(case, c, w, window, thrown_out) for c, w in ranked if w >= dominant / 2]
+    if not found and not case.running_reports:
+        return [
+            _finding(
+                case, "insufficient_data", "low",
+                f"Requests queued {case.when()} (up to {say.count(q['waiting_peak'])}), but no report tells how many were running, "
+                "so a cap cannot be ruled out.", window, ("queue_on_cap", "queue_on_l1"),
+            )
+        ]  # fmt: skip
     if not found or found[0].cause != ranked[0][0]:
         unknown = shares["unexplained"] + shares["stalled"]
         found.insert(
@@ -248,15 +262,21 @@ def _queue_finding(case: Case, cause: Cause, weight: float, window: Window, thro
     )
     if (queue["reports"] or 0) < case.limits["few_reports"] and not thrown_out:
         confidence = "low"
-    if cap["cap"] is None and not _below_any_default(case) and not (cause == "l1_bound" and thrown_out):
+    if cap["cap"] is None and not (cause == "l1_bound" and thrown_out):
         plateau = (cap["plateau_share"] or 0) >= case.limits["plateau_share"] and (cap["running_max"] or 0) >= 2
         # without the cap, running that stands still may be at it, whatever else shows
-        confidence = _at_most(confidence, "low" if cause == "cap_bound" or (plateau and cause != "l1_bound") else "medium")
+        if cause == "cap_bound" or (plateau and cause != "l1_bound"):
+            confidence = "low"
+        elif not _below_any_default(case):
+            confidence = _at_most(confidence, "medium")
     shares = case.queue_shares()
     if cause == "l1_bound" and not thrown_out and shares["l1"] + shares["gap"] < shares["reservation"]:
         confidence = _at_most(confidence, "medium")
     if cause == "reservation_bound" and (queue["usage_reservation_p50"] or 0) > case.limits["reserved_usage"]:
         confidence = "low"
+    if case.open_ended and cause in ("prefill_bound", "reservation_bound"):
+        # a pool may still be filling: what it looked like so far may be only how it began
+        confidence = _LEVELS[max(0, _LEVELS.index(confidence) - 1)]
     wait = _wait_words(q)
     start = f"{case.when()} up to {say.count(q['waiting_peak'], 'request')} waited{wait}, because "
     rests: tuple[str, ...]
@@ -283,12 +303,13 @@ def _queue_finding(case: Case, cause: Cause, weight: float, window: Window, thro
         rests = ("ttft_broke", "queue_on_cap", "l1_full", "config_asked_for_it")
     else:
         tps = prefill["counted_prompt_tps"] if prefill["counted_prompt_tps"] is not None else prefill["prompt_tps_mean"]
-        why = (
-            f"prefill was saturated at about {say.count(tps)} prompt tokens/s while the pool was used to at most "
-            f"{say.share(prefill['usage_max'])}"
+        why = f"prefill was saturated at about {say.count(tps)} prompt tokens/s" + (
+            f" while the pool was used to at most {say.share(prefill['usage_max'])}"
+            if (prefill["usage_max"] or 0) < case.limits["full_usage"]
+            else f"; the pool was full too, for {say.share(case.queue_shares()['l1'])} of the time"
         )
         rests = ("ttft_broke", "prefill_bottleneck", "l1_full", "queue_on_cap")
-    sentence = start + why + "."
+    sentence = start + why + (". The capture ends inside the incident." if case.open_ended else ".")
     reasons = (f"For {say.share(min(weight, 1.0))} of the time in which the queue was held, {_HELD[cause]}.",)
     return _finding(case, cause, confidence, sentence[0].upper() + sentence[1:], window, rests, reasons)
 
@@ -401,6 +422,8 @@ def _nothing_known(case: Case, process: list[Cause]) -> Finding:
     q = case.row("outside_scheduler")
     if q["stats_off"]:
         why = "the server's stats lines were switched off (more than one API server)"
+    elif case.reports and not case.waiting_reports:
+        why = "none of its scheduler reports tells how many requests were waiting"
     elif case.reports:
         why = f"it holds only {say.count(case.reports, 'scheduler report')}"
     else:

@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 from analyzer.formats.model import LineFormat, Parsed
 from analyzer.formats.prefix import Head
 from analyzer.formats.pyrepr import read_repr
+from analyzer.formats.values import Value
 from analyzer.formats.versions import VersionRange
 from analyzer.parsers.arguments import argument_facts
 from analyzer.parsers.requests_text import RequestLines
@@ -28,6 +29,9 @@ from analyzer.trace.streams import Mark, Stream
 
 Row = dict[str, Any]
 
+# No server has more of anything; usage is rounded, and may overdraw a little.
+_MOST = 1e12
+_MOST_USAGE = 1.05
 # What a model server is asked for; other web servers have access lines too.
 _INFERENCE_PATH = re.compile(r'"POST (?:/v1/(?:chat/)?completions|/generate)\b')
 # Records looked at before the clock is settled; a start-up alone prints a few hundred.
@@ -132,7 +136,7 @@ class _Reader:
             self._outer += outer is not None
             return outer, outer
         self._inner += 1
-        return (inner.astimezone(UTC) if inner.tzinfo else self._clock.to_utc(inner)), outer
+        return (inner.astimezone(UTC) if inner.tzinfo else self._clock.to_utc(inner, record.outer)), outer
 
     def _take(self, record: Record) -> None:
         parsed = record.match.parsed
@@ -195,7 +199,7 @@ class _Reader:
         return row
 
     def _scheduler(self, record: Record, parsed: Parsed, row: Row, stream: Stream, ts: datetime) -> None:
-        row |= parsed.values
+        row |= {column: value for column, value in parsed.values.items() if self._plausible(column, value)}
         if "preemptions_dead_field" in parsed.extra:
             self._dead_preemptions = True
         row["extra"] = _extra(parsed)
@@ -203,6 +207,15 @@ class _Reader:
         first, last = stream.spans.get(key, (ts, ts))
         stream.spans[key] = (min(first, ts), max(last, ts))
         self._spool.add("scheduler", row)
+
+    def _plausible(self, column: str, value: Value) -> bool:
+        """False for a count below zero or beyond any server, and a share beyond the whole: damage, not a report."""
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            most = _MOST_USAGE if column.endswith("_usage") else _MOST
+            if not 0 <= value <= most:
+                self._counts.damaged += 1
+                return False
+        return True
 
     def _event(self, fmt: LineFormat, parsed: Parsed, row: Row, head: Head, line: int) -> None:
         row |= parsed.values

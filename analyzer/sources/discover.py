@@ -30,7 +30,10 @@ class Input:
 
 def is_trace(path: Path) -> bool:
     """True for a stored trace (a folder with a manifest)."""
-    return path.is_dir() and (path / "manifest.json").is_file()
+    try:
+        return path.is_dir() and (path / "manifest.json").is_file()
+    except OSError:
+        return False  # what cannot be looked into is no trace
 
 
 def find_inputs(given: Sequence[str]) -> list[Input]:

@@ -159,10 +159,13 @@ class Clock:
         if dated or pairs:
             self._dated = (dated or pairs[0][1]).replace(tzinfo=None)
 
-    def to_utc(self, naive: datetime) -> datetime:
-        """A naive inner stamp (year-less ones from `parse_short`) as UTC."""
+    def to_utc(self, naive: datetime, outer: datetime | None = None) -> datetime:
+        """A naive inner stamp as UTC; a year-less one (`parse_short`) takes the year nearest to the collector's stamp."""
         if naive.year == NO_YEAR:
-            naive = self._with_year(naive)
+            if outer is not None and self.year is None:
+                naive = _near(naive, outer.replace(tzinfo=None))
+            else:
+                naive = self._with_year(naive)
         if self.zone is not None:
             return naive.replace(tzinfo=self.zone).astimezone(UTC)
         return (naive - self.offset).replace(tzinfo=UTC)

@@ -206,6 +206,7 @@ def _find_runs(identity: Identity, streams: list[SourceStream]) -> None:
     starts: dict[str, list[Run]] = {}
     earliest: dict[str, datetime] = {}
     latest: dict[str, datetime] = {}
+    still_starting: set[str] = set()
     for s in streams:
         name = identity.instance[s.source_id, s.stream.origin]
         starts.setdefault(name, [])
@@ -215,6 +216,8 @@ def _find_runs(identity: Identity, streams: list[SourceStream]) -> None:
         heard = [m.last_ts or m.ts for m in s.stream.marks] + [last for _, last in s.stream.spans.values()]
         if heard:
             latest[s.source_id] = max(*heard, latest.get(s.source_id, heard[0]))
+        if s.stream.marks and max(s.stream.marks, key=lambda m: (m.ts, m.record)).role == "start":
+            still_starting.add(s.source_id)
         first = min((m.ts for m in s.stream.marks), default=None)
         if first is not None:
             earliest[name] = min(first, earliest.get(name, first))
@@ -223,7 +226,7 @@ def _find_runs(identity: Identity, streams: list[SourceStream]) -> None:
         runs: list[Run] = []
         for run in found:
             assert run.start is not None
-            if not runs or not _same_start(runs[-1], run, latest):
+            if not runs or not _same_start(runs[-1], run, latest, still_starting):
                 runs.append(run)
         if not runs or (name in earliest and runs[0].start is not None and earliest[name] < runs[0].start):
             runs.insert(0, Run("", None))
@@ -232,14 +235,17 @@ def _find_runs(identity: Identity, streams: list[SourceStream]) -> None:
         identity.runs[name] = runs
 
 
-def _same_start(earlier: Run, later: Run, latest: dict[str, datetime]) -> bool:
-    """True when two sources tell of one start: soon after each other, and the earlier one was not over by then."""
+def _same_start(earlier: Run, later: Run, latest: dict[str, datetime], still_starting: set[str]) -> bool:
+    """True when two sources tell of one start: soon after each other, and the earlier one was not over by then.
+
+    A log that was rotated while its server started goes on in the next file.
+    """
     assert earlier.start is not None
     assert later.start is not None
     return (
         earlier.source_id != later.source_id
         and later.start - earlier.start < _SAME_START
-        and latest.get(earlier.source_id, later.start) >= later.start
+        and (latest.get(earlier.source_id, later.start) >= later.start or earlier.source_id in still_starting)
     )
 
 

@@ -7,5 +7,7 @@ SELECT
     (SELECT max(l.waiting) FROM _load AS l WHERE l.instance = i.instance) AS waiting,
     (SELECT max(r.kv_usage) FROM _report AS r WHERE r.instance = i.instance) AS kv_usage,
     (SELECT max(r.pool_usage) FROM _report AS r WHERE r.instance = i.instance) AS pool_usage,
-    (SELECT count(*) FROM _report AS r WHERE r.instance = i.instance) AS reports
+    (SELECT count(*) FROM _report AS r WHERE r.instance = i.instance) AS reports,
+    (SELECT count(r.waiting) FROM _report AS r WHERE r.instance = i.instance) AS waiting_reports,
+    (SELECT count(r.running) FROM _report AS r WHERE r.instance = i.instance) AS running_reports
 FROM _instance AS i;

@@ -61,7 +61,8 @@ latest AS (
         last_value(CASE WHEN r.dp = d.dp THEN r.waiting END IGNORE NULLS) OVER so_far AS waiting,
         last_value(CASE WHEN r.dp = d.dp THEN r.kv_usage END IGNORE NULLS) OVER so_far AS kv_usage,
         last_value(CASE WHEN r.dp = d.dp THEN r.pool_usage END IGNORE NULLS) OVER so_far AS pool_usage,
-        last_value(CASE WHEN r.dp = d.dp THEN r.kv_used_tokens END IGNORE NULLS) OVER so_far AS kv_used_tokens,
+        -- with the usage of the same report or not at all: a prefill line has none
+        last_value(CASE WHEN r.dp = d.dp THEN coalesce(r.kv_used_tokens, -1) END IGNORE NULLS) OVER so_far AS kv_used_tokens,
         last_value(CASE WHEN r.dp = d.dp THEN r.pending_tokens END IGNORE NULLS) OVER so_far AS pending_tokens,
         last_value(CASE WHEN r.dp = d.dp THEN r.gen_tps_now END IGNORE NULLS) OVER so_far AS gen_tps,
         last_value(CASE WHEN r.dp = d.dp THEN r.prompt_tps_now END IGNORE NULLS) OVER so_far AS prompt_tps
@@ -80,7 +81,7 @@ summed AS (
         sum(waiting)::BIGINT AS waiting,
         max(kv_usage) AS kv_usage,
         max(pool_usage) AS pool_usage,
-        sum(kv_used_tokens)::BIGINT AS kv_used_tokens,
+        if(min(kv_used_tokens) < 0, NULL, sum(kv_used_tokens))::BIGINT AS kv_used_tokens,
         sum(pending_tokens)::BIGINT AS pending_tokens,
         sum(gen_tps) AS gen_tps,
         sum(prompt_tps) AS prompt_tps,

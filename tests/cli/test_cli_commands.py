@@ -293,3 +293,34 @@ def test_a_damaged_trace(kvpm: Run, tmp_path: Path, harm: str) -> None:
     assert "ingest the logs again" in err
     code, _, err = kvpm("ingest", str(SAMPLES / "recorded_cap_bound" / "server.log"), "--instance", "recorded=x", "-o", "a.kvtrace")
     assert (code, "is damaged" in err) == (4, True)
+
+
+def test_the_evidence_is_not_written_over(kvpm: Run, tmp_path: Path) -> None:
+    (tmp_path / "my.log").write_bytes(L1_LOG.read_bytes())
+    for command in ("report", "diagnose"):
+        code, _, err = kvpm(command, "my.log", "-o", "my.log", "--force")
+        assert (code, err.splitlines()[0]) == (2, "kvpm: my.log is an input")
+    assert (tmp_path / "my.log").read_bytes() == L1_LOG.read_bytes()
+
+
+def test_an_empty_query_and_an_empty_zone(kvpm: Run) -> None:
+    code, _, err = kvpm("sql", str(L1_LOG), "-", stdin=b"\n")
+    assert (code, err.splitlines()[0]) == (2, "kvpm: the query is empty")
+    assert kvpm("diagnose", str(L1_LOG), "--tz", "")[0] == 2
+
+
+def test_a_file_name_as_long_as_it_can_be(kvpm: Run, tmp_path: Path) -> None:
+    name = "a" * 251 + ".log"
+    (tmp_path / name).write_bytes(L1_LOG.read_bytes())
+    assert kvpm("diagnose", name, "--year", "2026")[0] == 0
+
+
+def test_used_tokens_are_those_of_the_same_report(kvpm: Run) -> None:
+    """A prefill line prints a share and no tokens: those of the decode line before are not set beside it."""
+    log = SAMPLES / "l1_bound_sglang" / "server.log"
+    query = (
+        "SELECT count(*) AS n FROM timeline WHERE l1_used_tokens IS NOT NULL AND l1_used_tokens > (kv_usage + 0.006) * l1_capacity_tokens"
+    )
+    assert json.loads(kvpm("sql", str(log), query, "--json")[1]) == [{"n": 0}]
+    query = "SELECT l1_used_tokens AS n FROM timeline WHERE bucket_ts = '2026-02-17 09:08:06'"
+    assert json.loads(kvpm("sql", str(log), query, "--json")[1])[0]["n"] > 40_000

@@ -131,3 +131,12 @@ def test_zones_that_can_be_given(text: str) -> None:
 def test_zones_that_there_are_not(text: str) -> None:
     with pytest.raises(KvpmError):
         zone_from_option(text)
+
+
+def test_each_yearless_stamp_takes_the_year_of_its_own_collector_stamp() -> None:
+    clock = Clock(None, None, datetime(2026, 12, 1, tzinfo=UTC))
+    outer = [datetime(2025, 3, 1, 12, tzinfo=UTC), datetime(2025, 11, 1, 12, tzinfo=UTC), datetime(2026, 8, 10, 12, tzinfo=UTC)]
+    inner = [parse_short(o.strftime("%m-%d %H:%M:%S")) for o in outer]
+    assert all(inner)
+    clock.decide([(i, o) for i, o in zip(inner, outer, strict=True) if i], None)
+    assert [clock.to_utc(i, o) for i, o in zip(inner, outer, strict=True) if i] == outer
