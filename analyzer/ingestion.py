@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
@@ -121,7 +122,7 @@ def _read_one(
 ) -> StoredSource | None:
     """Read one input; None when it is known already or gave nothing to store."""
     source_id, known = _recognise(item, manifest)
-    if known is not None and known.sha256 == _whole_hash(item) and _read_the_same(known, options):
+    if known is not None and _read_the_same(known, options):
         if known.path != item.name:
             problems.append(Problem(item.name, f"holds the same bytes as {known.path}: counted once"))
         return None
@@ -170,21 +171,26 @@ def _newest(item: Input) -> datetime:
 
 
 def _recognise(item: Input, manifest: Manifest) -> tuple[str, StoredSource | None]:
-    """The source's id, and the stored source that it is (the same, or the one it grew from)."""
+    """The id to store the input under, and the stored source that it is, unchanged.
+
+    A source that grew keeps its id and is to be read again. Bytes are compared by hash only where the
+    sizes allow it; a pipe is not looked into, since what is read of it is gone.
+    """
     if item.path is None:
         return _free_id("stdin", manifest), None
-    try:
-        with item.path.open("rb") as handle:
-            head = handle.read(_ID_BYTES)
-    except OSError:
-        return _free_id(item.name, manifest), None
-    whole = _whole_hash(item)
-    for stored in manifest.sources:
-        if stored.sha256 == whole:
-            return stored.source_id, stored
-    for stored in manifest.sources:
-        if stored.path == item.name and stored.sha256 == _hash_of(item.path, stored.size):
-            return stored.source_id, stored
+    head = b""
+    # reading an input that cannot be opened will say what is wrong with it
+    with contextlib.suppress(OSError):
+        if item.path.is_file():
+            size = item.path.stat().st_size
+            for stored in manifest.sources:
+                if stored.size == size and stored.sha256 == _hash_of(item.path, size):
+                    return stored.source_id, stored
+            for stored in manifest.sources:
+                if stored.path == item.name and stored.size < size and stored.sha256 == _hash_of(item.path, stored.size):
+                    return stored.source_id, None
+            with item.path.open("rb") as handle:
+                head = handle.read(_ID_BYTES)
     digest = hashlib.sha256(head + Path(item.name).name.encode("utf-8", "surrogateescape")).hexdigest()
     return _free_id(digest[:12], manifest), None
 
@@ -198,26 +204,13 @@ def _free_id(wanted: str, manifest: Manifest) -> str:
     return name
 
 
-def _whole_hash(item: Input) -> str | None:
-    if item.path is None or not item.path.is_file():
-        return None
-    try:
-        return _hash_of(item.path, None)
-    except OSError:
-        return None
-
-
-def _hash_of(path: Path, size: int | None) -> str:
-    """SHA-256 of the first `size` bytes, or of all."""
+def _hash_of(path: Path, size: int) -> str:
+    """SHA-256 of the first `size` bytes."""
     digest = hashlib.sha256()
-    left = size
     with path.open("rb") as handle:
-        while left is None or left > 0:
-            block = handle.read(1 << 20 if left is None else min(left, 1 << 20))
-            if not block:
-                break
+        while size > 0 and (block := handle.read(min(size, 1 << 20))):
             digest.update(block)
-            left = None if left is None else left - len(block)
+            size -= len(block)
     return digest.hexdigest()
 
 

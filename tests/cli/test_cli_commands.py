@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -324,3 +326,18 @@ def test_used_tokens_are_those_of_the_same_report(kvpm: Run) -> None:
     assert json.loads(kvpm("sql", str(log), query, "--json")[1]) == [{"n": 0}]
     query = "SELECT l1_used_tokens AS n FROM timeline WHERE bucket_ts = '2026-02-17 09:08:06'"
     assert json.loads(kvpm("sql", str(log), query, "--json")[1])[0]["n"] > 40_000
+
+
+def test_a_pipe_is_read_from_its_first_byte(kvpm: Run, tmp_path: Path) -> None:
+    """What is read of a pipe to recognise it would be gone: the start-up lines, and with them the cap."""
+    cap = (SAMPLES / "recorded_cap_bound" / "server.log").read_bytes()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(cap,))
+    writer.start()
+    code, out, err = kvpm("diagnose", str(pipe), "--year", "2026", "--json")
+    writer.join()
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["verdict"]["cause"] == "cap_bound"
+    assert document["sources"][0]["lines"] == cap.count(b"\n")
