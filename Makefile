@@ -22,6 +22,7 @@ demo: $(STAMP) ## Analyze the sample incident and write demo_report.html
 
 test: lint ## Run the linters, the type checker and the tests
 	@sh tools/ensure_browser.sh
+	@sh tools/ensure_prometheus.sh
 	$(BIN)/pytest
 
 lint: $(STAMP) ## Run the linters and the type checker only

@@ -6,31 +6,23 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from analyzer.errors import ExitCode, KvpmError, NothingUsableError
-from analyzer.parsers.engine_log import ClockOptions, SourceLog, read_engine_log
+from analyzer.parsers.kinds import HEAD_CHARACTERS, PARQUET, is_parquet, read_source
+from analyzer.parsers.reader import Given, ReadOptions, SourceRead
 from analyzer.sources.discover import Input, find_inputs, is_trace
-from analyzer.sources.opening import BinaryInputError, TextInput
-from analyzer.trace.identity import Identity, InstanceRule, SourceStream, identify
+from analyzer.sources.opening import BinaryInputError, TextInput, TextSource
+from analyzer.trace.assembly import Rules, assemble
+from analyzer.trace.identity import InstanceRule
 from analyzer.trace.manifest import Manifest, StoredSource, read_manifest
-from analyzer.trace.schema import TABLES
+from analyzer.trace.offsets import OffsetRule
 from analyzer.trace.spool import Spool
-from analyzer.trace.store import (
-    ROW_TABLES,
-    assign,
-    read_rows,
-    remove_unnamed,
-    write_sources_table,
-    write_table,
-)
-from analyzer.trace.streams import Stream
 
 Progress = Callable[[str, int, int], None]
 """Called with (input, bytes read, bytes in all; 0 when unknown)."""
@@ -40,20 +32,27 @@ _ID_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class IngestOptions:
-    """What the command line can say about reading: zone and year of stamps, instance names."""
+    """What the command line can say about reading: zone and year of stamps, the names of servers and the offsets of
+    clocks, the time of samples that have none, the columns of a table, and whether texts are kept."""
 
     zone: tzinfo | None = None
     year: int | None = None
     rules: tuple[InstanceRule, ...] = ()
+    offsets: tuple[OffsetRule, ...] = ()
+    at: datetime | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    keep_text: bool = False
 
 
 @dataclass(slots=True)
 class Problem:
-    """An input that gave nothing, or not everything; `io` when reading itself failed."""
+    """An input that gave nothing, or not everything; `io` when reading itself failed, `unusable` when it was read and
+    nothing in it is of a model server."""
 
     name: str
     message: str
     io: bool = False
+    unusable: bool = False
 
 
 @dataclass(slots=True)
@@ -76,15 +75,16 @@ def ingest(
     trace: Path,
     options: IngestOptions | None = None,
     *,
+    live: Sequence[Input] = (),
     progress: Progress | None = None,
 ) -> IngestResult:
-    """Read all inputs behind `given` into the stored trace `trace`, made or added to.
+    """Read all inputs behind `given` and the servers in `live` into the stored trace `trace`, made or added to.
 
     A source that is already in the trace, unchanged, is left alone; one that grew is read again and
     replaced. Raises NothingUsableError when no input holds a line of a known engine.
     """
     options = options or IngestOptions()
-    inputs = find_inputs(given)
+    inputs = [*find_inputs(given), *live]
     if not inputs:
         raise NothingUsableError(
             f"no file in {', '.join(given)}",
@@ -100,7 +100,7 @@ def ingest(
             if stored is not None:
                 fresh[stored.source_id] = spool
         _refuse_nothing(inputs, manifest, result.problems)
-        _store(trace, manifest, fresh, options)
+        assemble(trace, manifest, fresh, Rules(options.rules, options.offsets), Path(scratch))
     return result
 
 
@@ -126,11 +126,17 @@ def _read_one(
         if known.path != item.name:
             problems.append(Problem(item.name, f"holds the same bytes as {known.path}: counted once"))
         return None
-    text = TextInput(item.path)
+    text = item.live or TextInput(item.path)
     total = item.path.stat().st_size if item.path else 0
-    clock = ClockOptions(options.zone, options.year, _newest(item))
+    reading = ReadOptions(options.zone, options.year, _newest(item), options.at, options.columns, options.keep_text)
     try:
-        log = read_engine_log(_reported(text, item.name, total, progress), source_id, spool, clock)
+        if is_parquet(item.path):
+            assert item.path is not None
+            given = Given(source_id, item.name, item.path, PARQUET, iter(()), spool, reading)
+        else:
+            head, blocks = _beginning(_reported(text, item.name, total, progress))
+            given = Given(source_id, item.name, item.path, head, blocks, spool, reading)
+        read = read_source(given)
     except BinaryInputError as error:
         problems.append(Problem(item.name, str(error)))
         return None
@@ -138,26 +144,70 @@ def _read_one(
         problems.append(Problem(item.name, f"cannot be read: {error.strerror or error}", io=True))
         return None
     spool.close()
-    if text.size == 0:
+    if given.head == PARQUET and item.path is not None:
+        size = total
+        sha256: str | None = _hash_of(item.path, total)
+    else:
+        size, sha256 = text.size, text.sha256
+    if size == 0:
         problems.append(Problem(item.name, "is empty"))
         return None
-    stored = _stored_source(item, source_id, text, log)
-    stored.read_with = _asked(options)
+    if not read.usable:
+        problems.append(Problem(item.name, read.nothing, unusable=True))
+    stored = StoredSource(
+        source_id=source_id,
+        path=item.name,
+        folder=item.folder,
+        size=size,
+        sha256=sha256,
+        row=_row(source_id, item.name, size, sha256, text.cut, text.notes, read),
+        streams=[s.to_json() for s in read.streams.values()],
+        descending=_descending(read),
+        read_with=_asked(options),
+        clock_assumed=read.clock_assumed,
+        year_assumed=read.year_assumed,
+        number=known_number
+        if (known_number := _number_of(source_id, manifest))
+        else 1 + max((s.number for s in manifest.sources), default=0),
+    )
     manifest.sources = [s for s in manifest.sources if s.source_id != source_id] + [stored]
     return stored
 
 
+def _beginning(blocks: Iterator[str]) -> tuple[str, Iterator[str]]:
+    """The first characters, enough to tell what it is, and all blocks with those first."""
+    held: list[str] = []
+    length = 0
+    for block in blocks:
+        held.append(block)
+        length += len(block)
+        if length >= HEAD_CHARACTERS:
+            break
+    return "".join(held)[:HEAD_CHARACTERS], chain(held, blocks)
+
+
+def _number_of(source_id: str, manifest: Manifest) -> int:
+    """The number of a source that is in the trace already, else 0."""
+    return next((s.number for s in manifest.sources if s.source_id == source_id), 0)
+
+
 def _read_the_same(known: StoredSource, options: IngestOptions) -> bool:
-    """True unless --tz or --year now says something else than when the source was read."""
+    """True unless an option of reading now says something else than when the source was read."""
     asked = _asked(options)
     return all(value is None or value == known.read_with.get(name) for name, value in asked.items())
 
 
-def _asked(options: IngestOptions) -> dict[str, str | int | None]:
-    return {"tz": None if options.zone is None else str(options.zone), "year": options.year}
+def _asked(options: IngestOptions) -> dict[str, Any]:
+    return {
+        "tz": None if options.zone is None else str(options.zone),
+        "year": options.year,
+        "at": None if options.at is None else options.at.isoformat(),
+        "columns": dict(options.columns) or None,
+        "keep_text": options.keep_text or None,
+    }
 
 
-def _reported(text: TextInput, name: str, total: int, progress: Progress | None) -> Iterator[str]:
+def _reported(text: TextSource, name: str, total: int, progress: Progress | None) -> Iterator[str]:
     for block in text:
         if progress is not None:
             progress(name, text.size, total)
@@ -176,6 +226,9 @@ def _recognise(item: Input, manifest: Manifest) -> tuple[str, StoredSource | Non
     A source that grew keeps its id and is to be read again. Bytes are compared by hash only where the
     sizes allow it; a pipe is not looked into, since what is read of it is gone.
     """
+    if item.live is not None:
+        # the same server asked again: the newer answer stands for the same series, and goes before
+        return _free_id(hashlib.sha256(item.name.encode("utf-8", "surrogateescape")).hexdigest()[:12], manifest), None
     if item.path is None:
         return _free_id("stdin", manifest), None
     head = b""
@@ -214,55 +267,42 @@ def _hash_of(path: Path, size: int) -> str:
     return digest.hexdigest()
 
 
-def _stored_source(item: Input, source_id: str, text: TextInput, log: SourceLog) -> StoredSource:
-    counts = log.counts
-    # a model server's access lines alone prove nothing, but they are no foreign log either
-    is_log = bool(log.engines) or counts.unmatched > 0 or (log.serves and counts.ignored > counts.other)
-    since, until, known = log.versions.bounds()
-    notes = list(log.notes) + text.notes
-    if counts.unmatched_files:
-        most = sorted(counts.unmatched_files.items(), key=lambda kv: (-kv[1], kv[0]))[:8]
-        notes.append("unmatched lines come from " + ", ".join(f"{n} ({c})" for n, c in most))
-    row: dict[str, Any] = {
+def _row(source_id: str, name: str, size: int, sha256: str | None, cut: bool, notes: list[str], read: SourceRead) -> dict[str, Any]:
+    """The source's row in the table `sources`; instance and offset are filled in when all sources are known."""
+    counts = read.counts
+    since, until, known = read.versions.bounds()
+    return {
         "source_id": source_id,
-        "path": item.name,
+        "path": name,
         "instance": None,
-        "format": "engine_log" if is_log else "none",
-        "engines": ",".join(sorted(log.engines)) or None,
+        # a dump that is known for one and holds nothing of a model server is evidence of that
+        "format": read.format if read.usable or read.format != "engine_log" else "none",
+        "nothing": None if read.usable else read.nothing,
+        "engines": ",".join(sorted(read.engines)) or None,
         "wrapper": ",".join(sorted(counts.wrappers, key=lambda w: -counts.wrappers[w])) or None,
         "version_min": since,
         "version_max": until,
         "version_from": known,
-        "bytes": text.size,
-        "sha256": text.sha256,
+        "bytes": size,
+        "sha256": sha256,
         "lines": counts.lines,
         "matched_lines": counts.matched,
         "ignored_lines": counts.ignored,
         "unmatched_lines": counts.unmatched,
         "other_lines": counts.other,
         "records": counts.records,
-        "first_ts": log.first_ts,
-        "last_ts": log.last_ts,
-        "clock": log.clock,
-        "utc_offset_s": log.utc_offset_s,
-        "cut": text.cut,
-        "notes": "\n".join(notes) or None,
+        "first_ts": read.first_ts,
+        "last_ts": read.last_ts,
+        "clock": read.clock,
+        "utc_offset_s": read.utc_offset_s,
+        "cut": cut,
+        "notes": "\n".join(read.notes + notes) or None,
     }
-    return StoredSource(
-        source_id=source_id,
-        path=item.name,
-        folder=item.folder,
-        size=text.size,
-        sha256=text.sha256,
-        row=row,
-        streams=[s.to_json() for s in log.streams.values()],
-        descending=_descending(log),
-    )
 
 
-def _descending(log: SourceLog) -> bool:
+def _descending(read: SourceRead) -> bool:
     """True when the collector gave the newest line first."""
-    marks = [m for s in log.streams.values() for m in s.marks]
+    marks = [m for s in read.streams.values() if s.kind == "log" for m in s.marks]
     return len(marks) > 1 and marks[0].ts > marks[-1].ts
 
 
@@ -270,78 +310,19 @@ def _refuse_nothing(inputs: list[Input], manifest: Manifest, problems: list[Prob
     if any(s.row["format"] != "none" for s in manifest.sources):
         return
     first = problems[0] if problems else None
-    io = any(p.io for p in problems)
-    if len(inputs) == 1:
-        name = inputs[0].name
-        what = f"{name} {first.message}" if first else f"{name} holds no line of a known engine"
-    else:
-        what = f"none of {len(inputs)} files holds a line of a known engine"
-        if first:
-            what += f" ({first.name} {first.message})"
-    hint = "expected a log of SGLang, vLLM or LMCache"
-    if first is None:
-        hint += "; `kvpm formats explain LINE` shows how a line is read"
-    if io:
+    what = (
+        f"{inputs[0].name} {first.message}"
+        if len(inputs) == 1 and first
+        else f"none of {len(inputs)} files holds anything of a model server"
+    )
+    if first and len(inputs) > 1:
+        what += f" ({first.name} {first.message})"
+    if any(p.io for p in problems):
         raise KvpmError(what, hint="check the permissions and the disk", exit_code=ExitCode.INPUT_CUT)
+    hint = "expected logs, metric dumps or request records of SGLang, vLLM or LMCache"
+    if any(p.unusable for p in problems):
+        hint += "; `kvpm formats explain LINE` shows how a line is read, `kvpm metrics` which names are known"
     raise NothingUsableError(what, hint=hint)
-
-
-def _store(trace: Path, manifest: Manifest, fresh: dict[str, Spool], options: IngestOptions) -> None:
-    trace.mkdir(parents=True, exist_ok=True)
-    streams = [SourceStream(s.source_id, s.path, s.folder, Stream.from_json(d), s.descending) for s in manifest.sources for d in s.streams]
-    rules = list(options.rules) or [InstanceRule(r["pattern"], r["name"]) for r in manifest.options.get("instance", [])]
-    identity = identify(streams, rules)
-    before = (manifest.aliases, manifest.runs)
-    manifest.aliases = identity.aliases
-    manifest.runs = {
-        name: [{"run_id": r.run_id, "start": r.start.isoformat() if r.start else None} for r in runs]
-        for name, runs in identity.runs.items()
-    }
-    manifest.options = {"instance": [{"pattern": r.pattern, "name": r.name} for r in rules]}
-    changed = before != (manifest.aliases, manifest.runs)
-    for source in manifest.sources:
-        if source.source_id in fresh:
-            _write_source(trace, source, fresh[source.source_id], identity)
-        elif changed:
-            for name, stored in source.files.items():
-                rows = assign(read_rows(trace, stored), source.source_id, identity)
-                source.files[name] = write_table(trace, name, source.source_id, rows)
-        names = sorted({identity.instance[source.source_id, d["origin"]] for d in source.streams if d["engines"]})
-        source.row["instance"] = ",".join(names) or None
-    manifest.totals = {name: sum(s.files[name].rows for s in manifest.sources if name in s.files) for name in ROW_TABLES}
-    write_sources_table(trace, manifest.sources)
-    manifest.write(trace)
-    remove_unnamed(trace, manifest)
-
-
-def _write_source(trace: Path, source: StoredSource, spool: Spool, identity: Identity) -> None:
-    source.files = {}
-    for name in ROW_TABLES:
-        batches = list(spool.batches(name))
-        if name == "events":
-            batches += _start_events(source, identity)
-        if batches:
-            table = pa.Table.from_batches(batches, schema=TABLES[name].arrow)
-            source.files[name] = write_table(trace, name, source.source_id, assign(table, source.source_id, identity))
-
-
-def _start_events(source: StoredSource, identity: Identity) -> list[pa.RecordBatch]:
-    """One `start` event for each process lifetime whose beginning this source shows."""
-    rows = []
-    for name, runs in identity.runs.items():
-        for run in runs:
-            if run.source_id == source.source_id and run.start is not None:
-                stream = next(
-                    (d["origin"] for d in source.streams if identity.instance[source.source_id, d["origin"]] == name),
-                    "",
-                )
-                rows.append(
-                    {
-                        "source_id": source.source_id, "record": run.record, "engine": run.engine,
-                        "stream": stream, "ts": run.start, "kind": "start", "text": "a process started",
-                    }
-                )  # fmt: skip
-    return [pa.RecordBatch.from_pylist(rows, schema=TABLES["events"].arrow)] if rows else []
 
 
 def default_trace_name(given: Sequence[str]) -> Path:

@@ -16,6 +16,7 @@ from analyzer.cli.demo import demo
 from analyzer.cli.diagnose import diagnose
 from analyzer.cli.formats import formats
 from analyzer.cli.ingest import ingest
+from analyzer.cli.metrics import metrics
 from analyzer.cli.report import report
 from analyzer.cli.sql import sql
 from analyzer.errors import ExitCode, KvpmError
@@ -46,7 +47,7 @@ def cli() -> None:
     """The group all commands hang on."""
 
 
-for command in (report, diagnose, ingest, sql, formats, demo):
+for command in (report, diagnose, ingest, sql, formats, metrics, demo):
     cli.add_command(command)
 
 

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import click
 
-from analyzer.cli.options import InputOptions, ingested, input_options, inputs_argument
+from analyzer.cli.options import InputOptions, ingested, input_options
+from analyzer.cli.prometheus import ServerOptions, server_options
 from analyzer.ingestion import default_trace_name
 from analyzer.sources.discover import is_trace
 
 
 @click.command()
-@inputs_argument
+@click.argument("inputs", nargs=-1, metavar="[INPUT]...")
 @input_options(window=False)
+@server_options
 @click.option(
     "-o",
     "--output",
@@ -22,22 +24,29 @@ from analyzer.sources.discover import is_trace
     help="The trace to make or to add to. Default: after the first input, in the working folder.",
 )
 @click.option("--force", is_flag=True, help="Make the trace anew if it exists, instead of adding to it.")
-def ingest(inputs: tuple[str, ...], options: InputOptions, output: Path | None, force: bool) -> int:
-    """Read logs into a stored trace (Parquet tables and a manifest).
+def ingest(inputs: tuple[str, ...], options: InputOptions, server: ServerOptions, output: Path | None, force: bool) -> int:
+    """Read logs, metric dumps and request records into a stored trace (Parquet tables and a manifest).
 
     Reading the same input again changes nothing; a log that grew adds its new lines.
     """
-    trace = output or default_trace_name(inputs)
+    live = server.inputs(options.zone)
+    if not inputs and not live:
+        raise click.UsageError("Give an INPUT, or a server with --prometheus.")
+    trace = output or default_trace_name(inputs or ("prometheus",))
     if force and is_trace(trace):
         shutil.rmtree(trace)
-    result = ingested(inputs, trace, options)
+    result = ingested(inputs, trace, options, live)
     click.echo(str(trace))
     for name, rows in result.manifest.totals.items():
         click.echo(f"  {name:<10} {rows:>9,} rows")
     for source in result.manifest.sources:
         r = source.row
         click.echo(
-            f"  {source.path}: {r['lines']:,} lines, {r['matched_lines']:,} matched, {r['ignored_lines']:,} ignored, "
+            f"  {source.path} ({r['format']}): {r['lines']:,} lines, {r['matched_lines']:,} matched, {r['ignored_lines']:,} ignored, "
             f"{r['unmatched_lines']:,} unmatched, {r['other_lines']:,} other"
         )
+        if r["offset_s"]:
+            click.echo(
+                f"    {r['offset_s']:+g} s added to its times ({r['offset_from']}{'; ' + r['offset_basis'] if r['offset_basis'] else ''})"
+            )
     return result.exit_code

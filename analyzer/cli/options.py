@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, tzinfo
 from functools import wraps
 from pathlib import Path
@@ -23,10 +23,11 @@ from analyzer.errors import ExitCode, KvpmError
 from analyzer.ingestion import IngestOptions, IngestResult, default_trace_name
 from analyzer.ingestion import Progress as ProgressCallback
 from analyzer.ingestion import ingest as ingest_library
-from analyzer.sources.discover import is_trace
+from analyzer.sources.discover import Input, is_trace
 from analyzer.sources.timestamps import parse_iso, zone_from_option
 from analyzer.trace.identity import parse_instance_rules
 from analyzer.trace.manifest import read_manifest
+from analyzer.trace.offsets import parse_offset_rules
 from analyzer.trace.reader import Trace
 
 # Of the causes of the design, those that this release gives; `none` is no reason to fail.
@@ -40,11 +41,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class InputOptions:
-    """What --tz, --year, --instance, --since and --until said."""
+    """What the options of reading INPUT said, and --since and --until."""
 
     tz: str | None
     year: int | None
     instance: tuple[str, ...]
+    offset: tuple[str, ...] = ()
+    at: str | None = None
+    map: tuple[str, ...] = ()
+    keep_text: bool = False
     since: str | None = None
     until: str | None = None
 
@@ -55,7 +60,26 @@ class InputOptions:
 
     def for_ingest(self) -> IngestOptions:
         """The same for the library."""
-        return IngestOptions(self.zone, self.year, tuple(parse_instance_rules(self.instance)))
+        return IngestOptions(
+            zone=self.zone,
+            year=self.year,
+            at=None if self.at is None else moment("--at", self.at, self.zone or UTC),
+            columns=_columns(self.map),
+            keep_text=self.keep_text,
+            rules=tuple(parse_instance_rules(self.instance)),
+            offsets=parse_offset_rules(self.offset),
+        )
+
+
+def _columns(options: Sequence[str]) -> dict[str, str]:
+    """`--map arrival=ts,ttft=first_token_latency` as canonical name to column."""
+    columns: dict[str, str] = {}
+    for part in (p for option in options for p in option.split(",")):
+        name, equals, column = part.partition("=")
+        if not (equals and name.strip() and column.strip()):
+            raise KvpmError(f"--map {part!r} is not NAME=COLUMN", hint="for example --map arrival=ts,ttft=first_token_latency")
+        columns[name.strip()] = column.strip()
+    return columns
 
 
 _READING = (
@@ -75,6 +99,21 @@ _READING = (
         metavar="PATTERN=NAME",
         help="Name the server of inputs whose path or pod matches. Repeatable.",
     ),
+    click.option(
+        "--offset",
+        multiple=True,
+        metavar="SOURCE=TIME",
+        help="Add a time to all stamps of inputs whose path matches: server.log=+7h, client.jsonl=-90s. Repeatable. "
+        "Default: what signals shared with another input tell.",
+    ),
+    click.option("--at", metavar="TIME", help="When metrics that carry no time were scraped. Default: the file's time."),
+    click.option(
+        "--map",
+        multiple=True,
+        metavar="NAME=COLUMN",
+        help="Read a JSONL or CSV file as request records with these columns: arrival=ts,ttft=first_token_latency. Repeatable.",
+    ),
+    click.option("--keep-text", is_flag=True, help="Store prompts and outputs of request records; without it only lengths and hashes."),
 )
 _WINDOW = (
     click.option("--since", metavar="TIME", help="Look only at what came after: 2026-11-30T07:08, or 07:08 (UTC, or in --tz)."),
@@ -88,9 +127,11 @@ def input_options(*, window: bool) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         @wraps(function)
-        def command(*, tz: str | None, year: int | None, instance: tuple[str, ...], **rest: Any) -> Any:
-            since, until = rest.pop("since", None), rest.pop("until", None)
-            return function(options=InputOptions(tz, year, instance, since, until), **rest)
+        def command(**given: Any) -> Any:
+            # --since and --until of another meaning are the command's own
+            names = [f.name for f in fields(InputOptions) if window or f.name not in ("since", "until")]
+            options = InputOptions(**{name: given.pop(name) for name in names})
+            return function(options=options, **given)
 
         wrapped: Any = command
         for option in reversed((*_READING, *(_WINDOW if window else ()))):
@@ -149,10 +190,10 @@ def opened(inputs: Sequence[str], options: InputOptions) -> Iterator[tuple[Trace
             yield trace, result.exit_code
 
 
-def ingested(inputs: Sequence[str], trace: Path, options: InputOptions) -> IngestResult:
+def ingested(inputs: Sequence[str], trace: Path, options: InputOptions, live: Sequence[Input] = ()) -> IngestResult:
     """Ingest with a progress bar where stderr is a terminal; says what could not be read."""
     with _progress() as callback:
-        result = ingest_library(inputs, trace, options.for_ingest(), progress=callback)
+        result = ingest_library(inputs, trace, options.for_ingest(), live=live, progress=callback)
     for problem in result.problems:
         if problem.io or len(inputs) > 1 or len(result.problems) < 6:
             click.echo(f"kvpm: {problem.name} {problem.message}", err=True)
@@ -208,20 +249,25 @@ def _moment(name: str, text: str | None, trace: Path, options: InputOptions) -> 
     if clock:
         day = _first_day(trace, zone)
         try:
-            moment = day.replace(hour=int(clock[1]), minute=int(clock[2]), second=int(clock[3] or 0))
+            return day.replace(hour=int(clock[1]), minute=int(clock[2]), second=int(clock[3] or 0)).astimezone(UTC)
         except ValueError:
             raise KvpmError(f"{name} {text!r} is no time of day", hint="for example 07:08 or 07:08:30") from None
-        return moment.astimezone(UTC)
+    return moment(name, text, zone)
+
+
+def moment(name: str, text: str, zone: tzinfo) -> datetime:
+    """A time that an option gives, in UTC; without a zone of its own it is in `zone`. Epoch seconds are one too."""
+    if re.fullmatch(r"\d{9,10}(?:\.\d+)?", text):
+        return datetime.fromtimestamp(float(text), UTC)
     padded = text + ":00" if re.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d", text) else text
     padded = padded + "T00:00:00" if re.fullmatch(r"\d{4}-\d\d-\d\d", padded) else padded
-    moment_or_none = parse_iso(padded)
-    if moment_or_none is None:
+    found = parse_iso(padded)
+    if found is None:
         raise KvpmError(
             f"{name} {text!r} is no time",
-            hint="for example 2026-11-30T07:08, or 07:08 on the trace's first day",
+            hint="for example 2026-11-30T07:08, 2026-11-30T07:08:30Z" + (", or 07:08 on the trace's first day" if name != "--at" else ""),
         )
-    moment = moment_or_none if moment_or_none.tzinfo else moment_or_none.replace(tzinfo=zone)
-    return moment.astimezone(UTC)
+    return (found if found.tzinfo else found.replace(tzinfo=zone)).astimezone(UTC)
 
 
 def _first_day(trace: Path, zone: tzinfo) -> datetime:

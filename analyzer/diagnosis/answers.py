@@ -18,7 +18,8 @@ Row = dict[str, Any]
 class Case:
     """What the answers of one instance are made from: a row per view, and the thresholds.
 
-    `open_ended`: requests were still waiting in the incident at the last report of the capture.
+    `open_ended`: requests were still waiting in the incident at the last report of the capture. `idle`: every report
+    shows no running and no waiting request, and not one token was made.
     """
 
     instance: str
@@ -27,6 +28,7 @@ class Case:
     waiting_reports: int
     running_reports: int
     open_ended: bool
+    idle: bool
     rows: dict[str, Row]
     limits: dict[str, float]
 
@@ -134,52 +136,106 @@ def _ttft_known(case: Case, r: Row) -> Answered:
     q = questions()["ttft_broke"]
     inside, outside = _finite(r["ttft_p99_inside_s"]), _finite(r["ttft_p99_outside_s"])
     worst = inside if inside is not None else _finite(r["ttft_p99_s"])
+    by_histogram = r["observer"] == "histogram"
     evidence = (
         Evidence("TTFT P99 in the incident", _round(inside), "s", r["start_ts"], r["end_ts"]),
         Evidence("TTFT P99 outside it", _round(outside), "s"),
+        *(
+            (
+                Evidence("bucket of the P99, from", _round(r["ttft_p99_low_s"]), "s"),
+                Evidence("bucket of the P99, to", _round(_finite(r["ttft_p99_high_s"])), "s"),
+            )
+            if by_histogram
+            else (
+                Evidence("TTFT P50, finished requests only", _round(r["ttft_p50_finished_s"]), "s"),
+                Evidence("TTFT P99, finished requests only", _round(r["ttft_p99_finished_s"]), "s"),
+                Evidence("requests still pending", r["censored_n"], "requests"),
+            )
+        ),
         Evidence("requests with TTFT", r["ttft_n"], "requests"),
-        Evidence("requests still pending", r["censored_n"], "requests"),
     )
     limit, factor = case.limits["ttft_s"], case.limits["ttft_factor"]
+    against = f", against {say.seconds(outside)} before and after" if outside else ""
+    if by_histogram:
+        source = f"from histograms of {say.count(r['ttft_n'], 'request')}; it lies {_band(r)}"
+    else:
+        source = f"exact, from {say.count(r['ttft_n'], 'request')} as the {r['observer']} saw them"
+        if r["censored_n"]:
+            source += f", and {say.count(r['censored_n'])} still pending"
+    at_least = _finite(r["ttft_p99_at_least_s"])
     if worst is None:
-        return q.answer(
-            case.instance, "cannot_tell",
-            f"The P99 falls among the {say.count(r['censored_n'], 'request')} that were still pending at the end.", evidence,
-            q.missing(case.engine),
-        )  # fmt: skip
+        if at_least is None or at_least <= limit:
+            return q.answer(
+                case.instance, "cannot_tell",
+                f"The P99 falls among the {say.count(r['censored_n'], 'request')} that were still pending at the end.", evidence,
+                q.missing(case.engine),
+            )  # fmt: skip
+        text = (
+            f"P99 TTFT was at least {say.seconds(at_least)}{against}: it falls among the {say.count(r['censored_n'], 'request')} that were "
+            f"still pending at the end. Of the {say.count(r['ttft_n'])} that got a first token, as the {r['observer']} saw them, the "
+            f"median took {say.seconds(r['ttft_p50_finished_s'])} and the P99 {say.seconds(r['ttft_p99_finished_s'])}."
+        )
+        return q.answer(case.instance, "yes", text, evidence)
     broke = worst > limit and (outside is None or outside == worst or worst > factor * outside)
-    return q.answer(
-        case.instance,
-        "yes" if broke else "no",
-        f"P99 TTFT was {say.seconds(worst)}" + (f", against {say.seconds(outside)} before and after" if outside else "")
-        + f" (exact, from {say.count(r['ttft_n'], 'request')} as the {r['observer']} saw them).",
-        evidence,
-    )  # fmt: skip
+    return q.answer(case.instance, "yes" if broke else "no", f"P99 TTFT was {say.seconds(worst)}{against} ({source}).", evidence)
+
+
+def _band(r: Row) -> str:
+    low, high = r["ttft_p99_low_s"], _finite(r["ttft_p99_high_s"])
+    return f"above {say.seconds(low)}" if high is None else f"between {say.seconds(low)} and {say.seconds(high)}"
 
 
 def _ttft_split(case: Case) -> Answered:
     q = questions()["ttft_split"]
     r = case.row("ttft_split")
     if r["requests_with_queue"]:
+        prefill = f", in prefill {say.seconds(r['prefill_p50_s'])} at the median" if r["prefill_p50_s"] is not None else ""
         return q.answer(
             case.instance,
             "partly",
-            f"In the queue {say.seconds(r['queue_p50_s'])} at the median and {say.seconds(r['queue_p99_s'])} at P99, by "
-            f"{say.count(r['requests_with_queue'], 'request')}; prefill, recompute and loads are not told apart.",
+            f"In the queue {say.seconds(r['queue_p50_s'])} at the median and {say.seconds(r['queue_p99_s'])} at P99{prefill}, by "
+            f"{say.count(r['requests_with_queue'], 'request')}; recompute and loads are not told apart.",
             (
                 Evidence("queue wait, median", _round(r["queue_p50_s"]), "s"),
                 Evidence("queue wait, P99", _round(r["queue_p99_s"]), "s"),
+                Evidence("prefill, median", _round(r["prefill_p50_s"]), "s"),
                 Evidence("requests", r["requests_with_queue"], "requests"),
             ),
             q.missing(case.engine),
         )
+    if r["queue_mean_s"] is not None:
+        return _stages(case, r)
     estimate = r["queue_est_p50_s"]
-    text = "The log has no per-request times, so TTFT cannot be taken apart."
+    text = "The capture has no per-request times, so TTFT cannot be taken apart."
     evidence: tuple[Evidence, ...] = ()
     if case.broke and estimate is not None:
         text += f" The queue's part alone is estimated at {say.seconds(estimate)} (median in the incident)."
         evidence = (Evidence("estimated queue wait, median", _round(estimate), "s"),)
     return q.answer(case.instance, "cannot_tell", text, evidence, q.missing(case.engine))
+
+
+def _stages(case: Case, r: Row) -> Answered:
+    """Means by stage, from the sums and counts of histograms."""
+    q = questions()["ttft_split"]
+    parts = [f"in the queue {say.seconds(r['queue_mean_s'])}"]
+    if r["prefill_mean_s"] is not None:
+        parts.append(f"in prefill {say.seconds(r['prefill_mean_s'])}")
+    if r["l2_load_mean_s"] is not None:
+        parts.append(f"an L2 load {say.seconds(r['l2_load_mean_s'])}")
+    whole = f" of a mean TTFT of {say.seconds(r['ttft_mean_s'])}" if r["ttft_mean_s"] is not None else ""
+    return q.answer(
+        case.instance, "partly",
+        f"On average {', '.join(parts)}{whole}, by histograms of {say.count(r['histogram_n'], 'request')} that ended or got their first "
+        "token in the incident; what a retraction or preemption added to the wait is in prefill.",
+        (
+            Evidence("queue wait, mean", _round(r["queue_mean_s"]), "s"),
+            Evidence("prefill, mean", _round(r["prefill_mean_s"]), "s"),
+            Evidence("TTFT, mean", _round(r["ttft_mean_s"]), "s"),
+            Evidence("L2 load, mean", _round(r["l2_load_mean_s"]), "s"),
+            Evidence("requests", _whole(r["histogram_n"]), "requests"),
+        ),
+        q.missing(case.engine),
+    )  # fmt: skip
 
 
 def _l1_full(case: Case) -> Answered:
@@ -203,10 +259,12 @@ def _l1_full(case: Case) -> Answered:
         Evidence("KV usage while requests waited, 10th percentile", _round(r["usage_waiting_p10"]), "share"),
         Evidence("time at or above the full mark", _round(r["full_s"] or 0.0), "s"),
         Evidence("capacity", _whole(r["capacity_tokens"]), "tokens", source=r["capacity_source"] or ""),
+        Evidence("evictable when used most", _whole(r["evictable_at_max_tokens"]), "tokens"),
+        Evidence("available when used most", _whole(r["available_at_max_tokens"]), "tokens"),
     )
     pool = f" of {say.count(r['capacity_tokens'])} tokens" if r["capacity_tokens"] else ""
     top = f"The pool{pool} was used to {say.share(r['usage_max'])} at {say.clock(r['usage_max_ts'])}"
-    states = " The log does not tell cached from empty tokens, so how much of the rest was cache is unknown."
+    states = _rest_of_the_pool(r)
     if r["usage_max"] < full:
         return q.answer(case.instance, "no", f"{top}: never full.{states}", evidence)
     if not case.broke or not r["full_waiting_s"]:
@@ -223,6 +281,14 @@ def _l1_full(case: Case) -> Answered:
         f"{say.seconds(r['full_waiting_s'])} of {say.seconds(r['waiting_s'])}.{states}",
         evidence,
     )
+
+
+def _rest_of_the_pool(r: Row) -> str:
+    """What the unused part of the pool held, where metrics tell."""
+    evictable, available = r["evictable_at_max_tokens"], r["available_at_max_tokens"]
+    if evictable is None or available is None:
+        return " Nothing in this capture tells cached from empty tokens, so how much of the rest was cache is unknown."
+    return f" Of the rest, {say.count(evictable)} tokens were cache that goes on demand and {say.count(available)} were empty at that time."
 
 
 def _queue_on_l1(case: Case) -> Answered:
@@ -354,14 +420,38 @@ def _retracted(case: Case) -> Answered:
             f"{say.count(r['retraction_events'], 'retraction')} threw {say.count(r['retracted_requests'], 'request')} out "
             f"{say.span(r['first_ts'], r['last_ts'])}; their tokens were computed again.", evidence,
         )  # fmt: skip
+    if r["visible"] == "counter" and r["retracted_requests"]:
+        return q.answer(
+            case.instance, "yes",
+            f"{say.count(r['retracted_requests'], 'request')} were retracted {say.span(r['first_ts'], r['last_ts'])}, by the engine's "
+            "counter; their tokens were computed again.", evidence,
+        )  # fmt: skip
+    if r["visible"] == "counter" and r["preemptions"]:
+        return q.answer(
+            case.instance, "yes",
+            f"{say.count(r['preemptions'], 'preemption')} {say.span(r['first_ts'], r['last_ts'])}, by the engine's counter; it moves when "
+            "the request goes on, not when it is thrown out.", evidence,
+        )  # fmt: skip
     if r["preemptions"]:
         return q.answer(
             case.instance, "yes",
             f"At least {say.count(r['preemptions'], 'preemption')} by the engine's own running count, which it prints at every fiftieth.",
             evidence,
         )  # fmt: skip
+    if r["gauge_max"]:
+        return q.answer(
+            case.instance, "yes",
+            f"At least {say.count(r['gauge_max'], 'request')} in one go: the gauge is overwritten by each retraction and reset by each "
+            "report, so it proves some and counts none.", (*evidence, Evidence("gauge, highest", _whole(r["gauge_max"]), "requests")),
+            q.missing(case.engine),
+        )  # fmt: skip
+    if r["visible"] == "counter":
+        return q.answer(case.instance, "no", "None: the engine's counter did not move.", evidence)
     if r["visible"] == "each":
         return q.answer(case.instance, "no", "None: this engine prints every retraction, and there is none.", evidence)
+    if case.engine == "sglang" or r["visible"] == "gauge":
+        why = "Neither a counter of retractions nor the log's own lines are in the capture; the gauge between two scrapes proves nothing."
+        return q.answer(case.instance, "cannot_tell", why, (), q.missing(case.engine))
     why = (
         "vLLM V1 prints no preemption, so the log's silence proves nothing."
         if r["visible"] == "never"
@@ -407,27 +497,33 @@ def _l2(case: Case) -> Answered:
     shares = case.queue_shares()
     l1 = case.broke and shares.get("l1", 0) + shares.get("gap", 0) >= case.limits["dominant_share"]
     capacity = r["l2_capacity_tokens"]
+    moved = "by its counters" if r["l2_moved_by"] == "counter" else "in the log"
     evidence = (
         Evidence("L2 capacity", _whole(capacity), "tokens", source=r["l2_source"] or ""),
+        Evidence("L2 used, highest", _round(r["used_share_max"]), "share"),
+        Evidence("L2 used in the incident, highest", _round(r["used_share_inside"]), "share"),
         Evidence("L2 operations in the log", r["operations"], ""),
-        Evidence("tokens loaded", r["loaded_tokens"], "tokens"),
+        Evidence("tokens found in L2", r["hit_tokens"], "tokens"),
+        Evidence("tokens loaded from L2", r["loaded_tokens"], "tokens"),
+        Evidence("bytes loaded from L2", r["loaded_bytes"], "bytes"),
+        Evidence("time spent loading", _round(r["load_s"]), "s"),
         Evidence("slowest load", _round(r["load_max_s"]), "s"),
         Evidence("failures", r["failures"], ""),
     )
-    if r["operations"] and not r["failures"] and (r["load_max_s"] is None or r["load_max_s"] < 1.0):
-        return q.answer(
-            case.instance, "no",
-            f"{say.count(r['operations'], 'operation')} in the log, none failed"
-            + (f", the slowest load took {say.seconds(r['load_max_s'])}." if r["load_max_s"] is not None else "."), evidence,
-        )  # fmt: skip
+    room = f" At its fullest it was used to {say.share(r['used_share_max'])}." if r["used_share_max"] is not None else ""
+    if (r["operations"] or r["l2_moved_by"]) and not r["failures"] and (r["load_max_s"] is None or r["load_max_s"] < 1.0):
+        loads = f"{say.count(r['loaded_tokens'])} tokens were loaded {moved}" if r["loaded_tokens"] is not None else ""
+        what = loads or (f"{say.count(r['operations'], 'operation')} in the log" if r["operations"] else "It was used")
+        slow = f", the slowest load took {say.seconds(r['load_max_s'])}" if r["load_max_s"] is not None else ""
+        return q.answer(case.instance, "no", f"{what}, none failed{slow}.{room}", evidence)
     if r["failures"]:
         return q.answer(
             case.instance, "partly",
             f"{say.count(r['failures'], 'operation')} on L2 or L3 failed or was dropped; "
-            "how long requests waited for L2 is not in the log.",
+            f"how long requests waited for L2 is not recorded.{room}",
             evidence, q.missing(case.engine),
         )  # fmt: skip
-    text = "The log shows no L2 traffic, so its part cannot be told."
+    text = f"No L2 traffic was recorded, so its part cannot be told.{room}"
     if l1:
         known = f" (of {say.count(capacity)} tokens)" if capacity else ""
         text += (

@@ -7,6 +7,7 @@ from typing import Any
 import duckdb
 
 from analyzer import __version__
+from analyzer.diagnosis import say
 from analyzer.diagnosis.answers import Case, Row, answer_all
 from analyzer.diagnosis.model import Diagnosis, Finding, InstanceDiagnosis, Peaks, Window
 from analyzer.diagnosis.questions import questions
@@ -28,9 +29,12 @@ def diagnose(trace: Trace) -> Diagnosis:
         worst = instances[0]
         verdict, window, peaks, checklist = worst.verdict, worst.window, worst.peaks, worst.checklist
     else:
+        empty = next((s for s in sources if s["nothing"]), None)
+        why = (
+            f"{empty['path']} {empty['nothing']}" if empty else "it holds lines of an engine, but no report, event or start-up line of one"
+        )
         verdict = Finding(
-            "insufficient_data", "low", "This capture holds lines of an engine, but no report, event or start-up line of one.",
-            advice=advice("insufficient_data"),
+            "insufficient_data", "low", f"This capture cannot tell what happened: {why}.", advice=advice("insufficient_data"),
         )  # fmt: skip
         nothing = dict.fromkeys(("running", "waiting", "kv_usage", "retraction_events", "retracted_requests", "preemptions"), _NO_REPORT)
         window, peaks = Window(None, None), Peaks(notes=nothing)
@@ -77,6 +81,7 @@ def _instance(con: duckdb.DuckDBPyConnection, name: str) -> InstanceDiagnosis:
         reports=peak["reports"],
         waiting_reports=peak["waiting_reports"],
         running_reports=peak["running_reports"],
+        idle=peak["running"] == 0 and peak["waiting"] == 0 and not peak["tokens_made"],
         open_ended=_open_ended(con, name),
         rows=views,
         limits=thresholds(),
@@ -147,14 +152,32 @@ def _peaks(case: Case, peak: Row) -> Peaks:
             notes[name] = _NO_REPORT
     if peak["pool_usage"] is not None and peak["kv_usage"] is not None and peak["pool_usage"] > peak["kv_usage"]:
         notes["kv_usage"] = f"another pool (sliding window or mamba) was fuller: {peak['pool_usage']:.2f}"
+    if peak["other_basis"] is not None:
+        told = {"log": "the log", "metrics": "the metrics"}
+        for name in ("running", "waiting", "kv_usage"):
+            other = peak[f"other_{name}"]
+            if other is not None and peak[name] is not None and other > peak[name]:
+                shown = say.share(other) if name == "kv_usage" else f"{other:,}"
+                notes[name] = f"from {told[peak['basis']]}; {told[peak['other_basis']]} shows {shown} at another time"
     events = requests = preemptions = None
-    if retracted["visible"] == "each":
-        events, requests = retracted["retraction_events"], retracted["retracted_requests"] or 0
+    if case.engine == "sglang" or retracted["visible"] == "each":
+        requests = retracted["retracted_requests"]
+        events = retracted["retraction_events"]
+        if retracted["visible"] == "each":
+            requests = requests or 0
         notes["preemptions"] = "not applicable: SGLang retracts"
+        if retracted["visible"] == "counter":
+            notes["retracted_requests"] = "by the engine's counter"
+        if events is None:
+            notes["retraction_events"] = "no log in the capture"
+        if requests is None:
+            notes["retracted_requests"] = "scrape sglang:num_retracted_requests_total, or keep the log"
     elif case.engine == "vllm":
         notes["retraction_events"] = notes["retracted_requests"] = "not applicable: vLLM preempts"
         preemptions = retracted["preemptions"]
-        if preemptions is not None:
+        if retracted["visible"] == "counter":
+            notes["preemptions"] = "by the engine's counter, resets understood"
+        elif preemptions is not None:
             notes["preemptions"] = "at least this many: vLLM V0 prints its count at every fiftieth"
         elif retracted["visible"] == "never":
             notes["preemptions"] = "vLLM V1 logs no preemption: scrape vllm:num_preemptions_total"

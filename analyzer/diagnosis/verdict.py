@@ -325,18 +325,28 @@ def _wait_words(q: Row) -> str:
 
 def _thrown_out_words(case: Case) -> str:
     r = case.row("retracted")
-    if r["retraction_events"]:
+    if r["retracted_requests"]:
         return f", and {say.count(r['retracted_requests'], 'request')} had to be retracted"
     if r["preemptions"]:
-        return f", and at least {say.count(r['preemptions'], 'preemption')} happened"
+        least = "" if r["visible"] == "counter" else "at least "
+        return f", and {least}{say.count(r['preemptions'], 'preemption')} happened"
     return ""
 
 
 def _no_queue(case: Case, slow: Row | None, ends: list[Row]) -> list[Finding]:
     """No queue broke: retractions, slow decode, or nothing."""
+    if case.idle and not case.row("ttft_broke")["ttft_n"]:
+        return [
+            _finding(
+                case, "insufficient_data", "low",
+                "This capture cannot tell what happened: nothing was running or waiting in any of its "
+                f"{say.count(case.reports, 'report')}, so the load was over, or had not begun.",
+                Window(None, None), ("ttft_broke", "queue_on_l1"),
+            )
+        ]  # fmt: skip
     found = []
     r = case.row("retracted")
-    if r["retraction_events"] or r["preemptions"]:
+    if r["retraction_events"] or r["retracted_requests"] or r["preemptions"]:
         found.append(
             _finding(
                 case, "l1_bound", "medium",

@@ -91,11 +91,14 @@ def registry() -> Registry:
 
 
 def load(folder: Traversable) -> Registry:
-    """Read all `*.toml` in `folder`. Raises FormatDataError, naming file and entry, for data that cannot be trusted."""
+    """Read all `*.toml` in `folder` but those of metric names.
+
+    Raises FormatDataError, naming file and entry, for data that cannot be trusted.
+    """
     prefixes: list[Prefix] = []
     formats: list[LineFormat] = []
     for entry in sorted(folder.iterdir(), key=lambda e: e.name):
-        if not entry.name.endswith(".toml"):
+        if not entry.name.endswith(".toml") or entry.name.startswith("metrics_"):
             continue
         try:
             document = tomllib.loads(entry.read_text(encoding="utf-8"))

@@ -94,6 +94,14 @@ def _bytes(unit: int) -> Reader:
     return read
 
 
+_PARTS = re.compile(r"\{'[a-z_]+': [0-9]{1,19}(?:, '[a-z_]+': [0-9]{1,19})*\}")
+
+
+def read_sum_of_parts(text: str) -> int | None:
+    """`{'memory': 256, 'disk': 64}` as 320."""
+    return as_int64(sum(map(int, re.findall(r"[0-9]+", text)))) if _PARTS.fullmatch(text) else None
+
+
 # A value so read carries its own end (`%`, ` reqs`): cut short, it would not have been read at all.
 SELF_ENDING = frozenset(("percent", "reqs", "tokens", "tokens/s", "bool", "leading_int"))
 
@@ -111,8 +119,9 @@ READERS: dict[str, Reader] = {
     "ms": _scaled(1e-3),
     "us": _scaled(1e-6),
     "bytes": read_int,
+    "sum_of_parts": read_sum_of_parts,
     "GiB": _bytes(1 << 30),
     "GB": _bytes(10**9),
 }
 """The readers a format can name. Size units are what the engine means, not what it prints:
-LMCache's `gb` and SGLang's `GB` are 2**30 bytes."""
+LMCache's `gb` and SGLang's `GB` are 2**30 bytes, but the `GB` of SGLang's host pools (HiCache) are 10**9."""

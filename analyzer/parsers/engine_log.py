@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, islice
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from analyzer.formats.model import LineFormat, Parsed
 from analyzer.formats.prefix import Head
@@ -21,6 +19,7 @@ from analyzer.formats.pyrepr import read_repr
 from analyzer.formats.values import Value
 from analyzer.formats.versions import VersionRange
 from analyzer.parsers.arguments import argument_facts
+from analyzer.parsers.reader import Given, ReadOptions, SourceRead
 from analyzer.parsers.requests_text import RequestLines
 from analyzer.sources.records import LineCounts, Record, read_records
 from analyzer.sources.timestamps import NO_YEAR, Clock, parse_iso, parse_short
@@ -42,34 +41,18 @@ _CONTINUES_WITHIN_LINES = 6
 _FEATURE_LINES = 400
 
 
-@dataclass(slots=True)
-class SourceLog:
-    """What reading one source gave besides its rows; `serves`: it has access lines of a model server."""
+class EngineLogReader:
+    """The log of an engine, and whatever no other reader claims: lines of no engine are counted, and give no rows."""
 
-    counts: LineCounts
-    streams: dict[str, Stream]
-    versions: VersionRange
-    engines: set[str]
-    first_ts: datetime | None
-    last_ts: datetime | None
-    clock: str | None
-    utc_offset_s: float | None
-    notes: list[str]
-    serves: bool
+    name = "engine_log"
 
+    def claims(self, head: str, name: str) -> bool:
+        """Everything."""
+        return True
 
-@dataclass(frozen=True, slots=True)
-class ClockOptions:
-    """`--tz` and `--year`, and the newest time the source can hold (its file's time)."""
-
-    zone: ZoneInfo | Any | None
-    year: int | None
-    newest: datetime
-
-
-def read_engine_log(blocks: Iterator[str], source_id: str, spool: Spool, options: ClockOptions) -> SourceLog:
-    """Read one source into `spool`. Lines of no engine give no rows; they are counted."""
-    return _Reader(source_id, spool, options).run(blocks)
+    def read(self, given: Given) -> SourceRead:
+        """Read one source into its spool."""
+        return _Reader(given.source_id, given.spool, given.options).run(given.blocks)
 
 
 def _stamp(record: Record) -> datetime | None:
@@ -80,7 +63,7 @@ def _stamp(record: Record) -> datetime | None:
 
 
 class _Reader:
-    def __init__(self, source_id: str, spool: Spool, options: ClockOptions) -> None:
+    def __init__(self, source_id: str, spool: Spool, options: ReadOptions) -> None:
         self._id = source_id
         self._spool = spool
         self._clock = Clock(options.zone, options.year, options.newest)
@@ -101,7 +84,7 @@ class _Reader:
         self._dead_preemptions = False
         self._serves = False
 
-    def run(self, blocks: Iterator[str]) -> SourceLog:
+    def run(self, blocks: Iterator[str]) -> SourceRead:
         records = read_records(blocks, self._counts)
         head = list(islice(records, _DIARY))
         self._settle_clock(head)
@@ -290,7 +273,7 @@ class _Reader:
                 if feature.when.search(message):
                     self._versions.narrow(feature.since, feature.until)
 
-    def _result(self) -> SourceLog:
+    def _result(self) -> SourceRead:
         c = self._counts
         if not self._engines and not c.unmatched_surely:
             # `[time] text` alone is many programs' habit
@@ -310,7 +293,11 @@ class _Reader:
             notes.append("a Preemptions field was printed, which no released version does: not used")
         if self._versions.conflict:
             notes.append("lines of more than one engine version")
-        return SourceLog(
+        if c.unmatched_files:
+            most = sorted(c.unmatched_files.items(), key=lambda kv: (-kv[1], kv[0]))[:8]
+            self._notes.append("unmatched lines come from " + ", ".join(f"{n} ({k})" for n, k in most))
+        return SourceRead(
+            format="engine_log",
             counts=c,
             streams=self._streams,
             versions=self._versions,
@@ -319,8 +306,12 @@ class _Reader:
             last_ts=self._last,
             clock=("inner" if self._inner else "outer") if self._inner or self._outer else None,
             utc_offset_s=self._clock.offset.total_seconds() if self._inner and self._clock.zone is None else None,
+            clock_assumed=bool(self._inner) and self._clock.zone_assumed,
+            year_assumed=bool(self._inner) and self._clock.year_assumed,
             notes=notes + self._notes,
-            serves=self._serves,
+            # a model server's access lines alone prove nothing, but they are no foreign log either
+            usable=bool(self._engines) or c.unmatched > 0 or (self._serves and c.ignored > c.other),
+            nothing="holds no line of a known engine",
         )
 
 

@@ -6,6 +6,7 @@ Only lengths, counts, times and ids are kept; prompts and outputs are not.
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -44,14 +45,24 @@ def meta_values(text: str) -> Row:
         row["rid"] = rid
     if str(document.get("event")).startswith("request.received"):
         row["_received"] = True
+    asked = document.get("obj")
+    sampling = asked.get("sampling_params") if isinstance(asked, dict) else None
+    if isinstance(sampling, dict):
+        row |= _count("max_new_tokens", sampling.get("max_new_tokens"))
+    return row | meta_columns(meta)
+
+
+def meta_columns(meta: dict[str, Any]) -> Row:
+    """What SGLang's `meta_info` of a response tells, in column names; what it does not tell is left out."""
+    row: Row = {}
     for column, key in (
         ("prompt_tokens", "prompt_tokens"),
         ("output_tokens", "completion_tokens"),
         ("cached_tokens", "cached_tokens"),
+        ("retractions", "num_retractions"),
+        ("retractions", "total_retractions"),
     ):
         row |= _count(column, meta.get(key))
-    for key in ("num_retractions", "total_retractions"):
-        row |= _count("retractions", meta.get(key))
     for column, key in (
         ("queue_s", "queue_time"),
         ("ttft_s", "first_token_latency"),
@@ -68,16 +79,42 @@ def meta_values(text: str) -> Row:
         moment = parse_epoch(meta.get(key))
         if moment is not None:
             row[column] = moment
-    reason = meta.get("finish_reason")
+    began, ended = parse_epoch(meta.get("forward_entry_time")), parse_epoch(meta.get("prefill_finished_time"))
+    if began is not None and ended is not None and ended >= began:
+        row["prefill_s"] = (ended - began).total_seconds()
+    rank = meta.get("dp_rank")
+    if isinstance(rank, int) and not isinstance(rank, bool) and 0 <= rank < 1 << 15:
+        row["dp"] = rank
     if meta:
-        kind = reason.get("type") if isinstance(reason, dict) else reason
-        row["status"] = "aborted" if kind == "abort" else "finished"
+        row |= _end(meta.get("finish_reason"))
+    if row.get("status") == "finished" and row.get("ttft_s", math.inf) <= row.get("e2e_s", 0.0):
+        row["decode_s"] = round(row["e2e_s"] - row["ttft_s"], 9)
     return row
+
+
+def _end(reason: object) -> Row:
+    """Status, and the HTTP code of an abort that was answered with one."""
+    kind = reason.get("type") if isinstance(reason, dict) else reason
+    if kind != "abort":
+        return {"status": "finished"}
+    code = reason.get("status_code") if isinstance(reason, dict) else None
+    if isinstance(code, int) and 400 <= code < 600:
+        return {"status": "aborted", "error": f"http_{code}"}
+    return {"status": "aborted"}
 
 
 def _count(column: str, value: object) -> Row:
     """{column: value} when it is a count that a column can hold."""
     return {column: value} if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62 else {}
+
+
+def _forward(kind: str | None, queue_s: float | None, forward_s: float) -> Row:
+    """What the time from the first forward pass to the end is: of a half of a PD pair it is that half's work alone."""
+    if kind == "prefill":
+        return {"prefill_s": forward_s}
+    if kind == "decode":
+        return {"decode_s": forward_s}
+    return {} if queue_s is None else {"e2e_s": queue_s + forward_s}
 
 
 class RequestLines:
@@ -102,8 +139,8 @@ class RequestLines:
             row["arrival_ts"] = entry
         if parsed.format.id in ("sglang.request_times",):
             forward = read_float(parsed.extra.get("forward_ms", ""))
-            if forward is not None and row.get("queue_s") is not None:
-                row["e2e_s"] = row["queue_s"] + forward / 1000.0
+            if forward is not None:
+                row |= _forward(parsed.extra.get("type"), row.get("queue_s"), forward / 1000.0)
             row["finish_ts"] = ts
             return [row]
         rids = str(row.get("rid") or "").split(",")

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analyzer.errors import KvpmError
+from analyzer.sources.opening import TextSource
 
 STDIN = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input. `path` is None for standard input.
+    """One input. `path` is None for standard input, and for a server that is asked (`live`).
 
     `name` is how it is shown and stored: as given, or below the folder that was given. `folder` is the
     folder it lies in; files of one folder are taken for one server unless something says otherwise.
@@ -26,6 +27,7 @@ class Input:
     name: str
     folder: str
     named: bool = True
+    live: TextSource | None = None
 
 
 def is_trace(path: Path) -> bool:

@@ -66,6 +66,19 @@ _PACKED: tuple[tuple[bytes, str, Callable[[], _Decompressor]], ...] = (
 _BZIP2_BLOCKS = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
 
 
+class TextSource(Protocol):
+    """Text that comes block by block, from a file or over the network; see TextInput for the attributes."""
+
+    cut: bool
+    notes: list[str]
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def sha256(self) -> str | None: ...
+    def __iter__(self) -> Iterator[str]: ...
+
+
 class TextInput:
     """The text of one input, as blocks of str.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from statistics import median
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -127,11 +127,13 @@ class Clock:
     file's modification time).
     """
 
-    zone: timezone | ZoneInfo | None
+    zone: tzinfo | None
     year: int | None
     newest: datetime
     offset: timedelta = timedelta(0)
     decisions: list[str] = field(default_factory=list)
+    zone_assumed: bool = False
+    year_assumed: bool = False
     _dated: datetime | None = None
     _year_now: int | None = None
     _last_short: datetime | None = None
@@ -154,6 +156,7 @@ class Clock:
             else:
                 self.decisions.append("inner and collector's stamps agree: inner times used, as UTC")
         else:
+            self.zone_assumed = True
             self.decisions.append("stamps have no zone and nothing tells it: read as UTC (set --tz)")
         self._year_now = self.year
         if dated or pairs:
@@ -174,6 +177,7 @@ class Clock:
         if self._year_now is None and self._dated is not None:
             self._year_now = _near(short, self._dated).year
         if self._year_now is None:
+            self.year_assumed = True
             self._year_now = self._guess(short)
             self.decisions.append(f"stamps have no year: read as {self._year_now}, the latest that is not ahead of the file (set --year)")
         if self._last_short is not None and self._last_short - short > _NEW_YEAR:

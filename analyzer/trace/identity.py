@@ -4,14 +4,18 @@ Works on what all sources of a trace said of themselves, so the answer does not 
 which they were read. The rules, first match wins:
 
 1. `--instance PATTERN=NAME`, matched against the source's path and the collector's pod or container;
-2. the pod or container that the collector names;
-3. host:port of the server's own arguments;
+2. the pod or container that the log collector names, the pod or scrape target in the labels of a metric;
+3. host:port of the server's own arguments, or of the URL a client called;
 4. the folder the source lies in; sources of one folder are one server, unless their ports differ or
    they report for the same ranks at the same time (then they are told apart by file name).
+
+An address that one source gives to a name holds for all of them: the log of 10.0.0.5:8000 and the metrics of
+pod vllm-0 with that address are one server. A loopback address holds for its folder and those below only.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -22,6 +26,9 @@ from analyzer.errors import KvpmError
 from analyzer.trace.streams import Mark, Stream
 
 _ANY_HOST = frozenset(("", "0.0.0.0", "::", "[::]"))
+_LOOPBACK = re.compile(r"(?:127\.\d+\.\d+\.\d+|localhost|\[?::1\]?):\d+")
+# Engines that serve nobody by themselves, and what client records have for one.
+_NO_SERVER = frozenset(("lmcache", "client", "process"))
 # Ranks of one server start within this of each other, while the others go on; a restart needs at least a model load.
 _SAME_START = timedelta(seconds=120)
 # Reports of the same rank in two files for longer than this cannot come from one process.
@@ -50,6 +57,7 @@ class Run:
     source_id: str = ""
     record: int = 0
     engine: str = ""
+    not_before: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -78,7 +86,12 @@ class InstanceRule:
 
     def matches(self, text: str) -> bool:
         """Shell-style, anywhere in the text."""
-        return bool(text) and fnmatch(text, f"*{self.pattern}*")
+        return matches(self.pattern, text)
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Shell-style, anywhere in the text."""
+    return bool(text) and fnmatch(text, f"*{pattern}*")
 
 
 def parse_instance_rules(options: tuple[str, ...]) -> list[InstanceRule]:
@@ -101,13 +114,35 @@ def identify(streams: list[SourceStream], rules: list[InstanceRule]) -> Identity
         if rule:
             _name(identity, s, rule.name, f"--instance {rule.pattern}")
         elif s.stream.origin:
-            _name(identity, s, s.stream.origin, "named by the log collector")
+            _name(identity, s, s.stream.origin, _NAMED_BY[s.stream.kind])
         else:
             waiting.append(s)
-    _by_folder(identity, waiting)
+    _by_address(identity, streams, waiting)
+    _by_folder(identity, streams, waiting)
+    _part_loopback(identity, streams)
     _split_engines(identity, streams)
     _find_runs(identity, streams)
     return identity
+
+
+_NAMED_BY = {"log": "named by the log collector", "metrics": "scrape target in the labels", "requests": "server in the records"}
+
+
+def _by_address(identity: Identity, streams: list[SourceStream], waiting: list[SourceStream]) -> None:
+    """Streams whose routable address another stream's name is known for."""
+    named: dict[tuple[str, int], set[str]] = {}
+    for s in streams:
+        name = identity.instance.get((s.source_id, s.stream.origin))
+        for address in s.stream.addresses:
+            if name and address[0] not in _ANY_HOST:
+                named.setdefault(address, set()).add(name)
+    for s in list(waiting):
+        for address in s.stream.addresses:
+            names = named.get(address, set())
+            if len(names) == 1 and not _LOOPBACK.fullmatch(f"{address[0]}:{address[1]}"):
+                _name(identity, s, next(iter(names)), f"address {address[0]}:{address[1]}")
+                waiting.remove(s)
+                break
 
 
 def _name(identity: Identity, s: SourceStream, name: str, why: str) -> None:
@@ -115,29 +150,92 @@ def _name(identity: Identity, s: SourceStream, name: str, why: str) -> None:
     identity.aliases.append({"source": s.path, "stream": s.stream.origin, "instance": name, "because": why})
 
 
-def _by_folder(identity: Identity, streams: list[SourceStream]) -> None:
+def _by_folder(identity: Identity, streams: list[SourceStream], waiting: list[SourceStream]) -> None:
     folders: dict[str, list[SourceStream]] = {}
-    for s in streams:
+    for s in waiting:
         folders.setdefault(s.folder, []).append(s)
     labels = _short_names(list(folders))
     for folder, members in folders.items():
-        known = {a for s in members for a in s.stream.addresses}
+        clients = [s for s in members if s.stream.kind == "requests"]
+        servers = [s for s in members if s.stream.kind != "requests"]
+        known = {a for s in servers for a in s.stream.addresses} or {a for s in clients for a in s.stream.addresses}
         ports = {port for _, port in known}
-        for s in members:
+        targets = _targets(identity, streams, folder)
+        for s in servers:
             own = s.stream.addresses
-            routable = [f"{h}:{p}" for h, p in (own or (sorted(known) if len(known) == 1 else [])) if h not in _ANY_HOST]
-            if routable:
-                _name(
-                    identity,
-                    s,
-                    routable[0],
-                    "address in the server arguments" + ("" if own else " of the same folder"),
-                )
+            shared = [] if own else sorted(known) if len(known) == 1 else []
+            routable = [f"{h}:{p}" for h, p in (own or shared) if h not in _ANY_HOST]
+            beside = {name for name, found in targets.items() if not own or any(p in {q for _, q in found} for _, p in own)}
+            if routable and (own or not targets):
+                _name(identity, s, routable[0], "address in the server arguments" if own else "address of a source in the same folder")
+            elif len(beside) == 1 and (own or len(known) <= 1):
+                _name(identity, s, next(iter(beside)), "the only server named in the same folder")
             elif own and len(ports) > 1:
                 _name(identity, s, f"{labels[folder]}:{own[0][1]}", "folder and port in the server arguments")
             else:
                 _name(identity, s, labels[folder], "folder of the source")
-        _part_overlapping(identity, members)
+        _part_overlapping(identity, servers)
+    _clients(identity, streams, [s for s in waiting if s.stream.kind == "requests"], labels)
+
+
+def _clients(identity: Identity, streams: list[SourceStream], clients: list[SourceStream], labels: dict[str, str]) -> None:
+    """Client records belong to the server they name; a balancer's address names none, the folder then does."""
+    for s in clients:
+        own = [f"{h}:{p}" for h, p in s.stream.addresses if h not in _ANY_HOST]
+        beside = {
+            name
+            for o in streams
+            if o.stream.kind != "requests"
+            and _below(o.folder, s.folder)
+            and (name := identity.instance.get((o.source_id, o.stream.origin)))
+        }
+        if own and own[0] in identity.instance.values():
+            _name(identity, s, own[0], "address in the records")
+        elif len(beside) == 1:
+            _name(identity, s, next(iter(beside)), "the only server in the same folder")
+        elif own:
+            _name(identity, s, own[0], "address in the records")
+        else:
+            _name(identity, s, labels[s.folder], "folder of the source")
+
+
+def _targets(identity: Identity, streams: list[SourceStream], folder: str) -> dict[str, set[tuple[str, int]]]:
+    """Servers that sources of this folder or below name by label or collector, with their addresses."""
+    found: dict[str, set[tuple[str, int]]] = {}
+    for s in streams:
+        name = identity.instance.get((s.source_id, s.stream.origin))
+        if name and s.stream.origin and _below(s.folder, folder) and s.stream.engines - {"process", "client"}:
+            found.setdefault(name, set()).update(s.stream.addresses)
+    return found
+
+
+def _below(folder: str, top: str) -> bool:
+    return folder == top or folder.startswith(top.rstrip("/") + "/")
+
+
+def _part_loopback(identity: Identity, streams: list[SourceStream]) -> None:
+    """127.0.0.1:8000 of two hosts is two servers: such a name is shared only along one line of folders."""
+    tops: dict[str, set[str]] = {}
+    for s in streams:
+        name = identity.instance[s.source_id, s.stream.origin]
+        if _LOOPBACK.fullmatch(name):
+            tops.setdefault(name, set()).add(s.folder)
+    for name, folders in tops.items():
+        roots = [f for f in folders if not any(f != g and _below(f, g) for g in folders)]
+        if len(roots) < 2:
+            continue
+        labels = _short_names(roots)
+        for s in streams:
+            if identity.instance[s.source_id, s.stream.origin] == name:
+                root = next(r for r in roots if _below(s.folder, r))
+                _rename(identity, s, f"{labels[root]}/{name}", "a loopback address in another folder")
+
+
+def _rename(identity: Identity, s: SourceStream, name: str, why: str) -> None:
+    identity.instance[s.source_id, s.stream.origin] = name
+    for alias in identity.aliases:
+        if alias["source"] == s.path and alias["stream"] == s.stream.origin:
+            alias |= {"instance": name, "because": f"{alias['because']}; {why}"}
 
 
 def _part_overlapping(identity: Identity, members: list[SourceStream]) -> None:
@@ -150,18 +248,14 @@ def _part_overlapping(identity: Identity, members: list[SourceStream]) -> None:
         if not clash:
             continue
         for s in group:
-            stem = PurePath(s.path).name.split(".")[0]
-            new = f"{name}/{stem}"
-            identity.instance[s.source_id, s.stream.origin] = new
-            for alias in identity.aliases:
-                if alias["source"] == s.path and alias["stream"] == s.stream.origin:
-                    alias |= {
-                        "instance": new,
-                        "because": alias["because"] + "; same ranks reported at the same time",
-                    }
+            _rename(identity, s, f"{name}/{PurePath(s.path).name.split('.')[0]}", "same ranks reported at the same time")
 
 
 def _overlap(a: Stream, b: Stream) -> bool:
+    if a.kind != b.kind or a.kind == "requests":
+        return False
+    if a.kind == "metrics":
+        return _other_process(a, b)
     for key, (first, last) in a.spans.items():
         other = b.spans.get(key)
         if other and min(last, other[1]) - max(first, other[0]) > _OVERLAP:
@@ -169,24 +263,27 @@ def _overlap(a: Stream, b: Stream) -> bool:
     return False
 
 
+def _other_process(a: Stream, b: Stream) -> bool:
+    """True when two metric dumps without labels scraped different processes at the same time."""
+    times = [[m.ts for m in s.marks if m.role == "serving"] for s in (a, b)]
+    starts = [{m.ts for m in s.marks if m.format == "metrics.process_start"} for s in (a, b)]
+    if not all(times) or not all(starts):
+        return False
+    together = min(max(times[0]), max(times[1])) - max(min(times[0]), min(times[1]))
+    return together > _OVERLAP and all(abs(x - y) > _OVERLAP for x in starts[0] for y in starts[1])
+
+
 def _split_engines(identity: Identity, streams: list[SourceStream]) -> None:
     """Two serving engines are two servers, whatever they share."""
     engines: dict[str, set[str]] = {}
     for s in streams:
         name = identity.instance[s.source_id, s.stream.origin]
-        engines.setdefault(name, set()).update(s.stream.engines - {"lmcache"})
+        engines.setdefault(name, set()).update(s.stream.engines - _NO_SERVER)
     for s in streams:
-        key = (s.source_id, s.stream.origin)
-        name = identity.instance[key]
-        own = s.stream.engines - {"lmcache"}
+        name = identity.instance[s.source_id, s.stream.origin]
+        own = s.stream.engines - _NO_SERVER
         if len(engines[name]) > 1 and len(own) == 1:
-            identity.instance[key] = f"{name}/{next(iter(own))}"
-            for alias in identity.aliases:
-                if alias["source"] == s.path and alias["stream"] == s.stream.origin:
-                    alias |= {
-                        "instance": identity.instance[key],
-                        "because": alias["because"] + "; two engines",
-                    }
+            _rename(identity, s, f"{name}/{next(iter(own))}", "two engines")
 
 
 def _short_names(folders: list[str]) -> dict[str, str]:
@@ -210,9 +307,9 @@ def _find_runs(identity: Identity, streams: list[SourceStream]) -> None:
     for s in streams:
         name = identity.instance[s.source_id, s.stream.origin]
         starts.setdefault(name, [])
-        engine = next(iter(sorted(s.stream.engines - {"lmcache"})), "lmcache")
+        engine = next(iter(sorted(s.stream.engines - _NO_SERVER)), next(iter(sorted(s.stream.engines)), ""))
         for mark in run_starts(s.stream.marks, s.descending):
-            starts[name].append(Run("", mark.ts, s.source_id, mark.record, engine))
+            starts[name].append(Run("", mark.ts, s.source_id, mark.record, engine, mark.not_before))
         heard = [m.last_ts or m.ts for m in s.stream.marks] + [last for _, last in s.stream.spans.values()]
         if heard:
             latest[s.source_id] = max(*heard, latest.get(s.source_id, heard[0]))
@@ -224,7 +321,7 @@ def _find_runs(identity: Identity, streams: list[SourceStream]) -> None:
     for name, found in starts.items():
         found.sort(key=lambda r: (r.start, r.source_id, r.record))
         runs: list[Run] = []
-        for run in found:
+        for run in _surest(found):
             assert run.start is not None
             if not runs or not _same_start(runs[-1], run, latest, still_starting):
                 runs.append(run)
@@ -233,6 +330,23 @@ def _find_runs(identity: Identity, streams: list[SourceStream]) -> None:
         for number, run in enumerate(runs, 1):
             run.run_id = f"r{number}"
         identity.runs[name] = runs
+
+
+def _surest(found: list[Run]) -> list[Run]:
+    """`found` without starts known only as a span, where another source tells when it was."""
+    exact = [r.start for r in found if r.not_before is None and r.start is not None]
+    spans = [r for r in found if r.not_before is not None]
+    kept = []
+    for run in found:
+        if run.not_before is not None:
+            assert run.start is not None
+            low, high = run.not_before - _OVERLAP, run.start + _OVERLAP
+            if any(low <= e <= high for e in exact) or any(
+                o is not run and o.start < run.start and o.start >= low for o in spans if o.start
+            ):
+                continue
+        kept.append(run)
+    return kept
 
 
 def _same_start(earlier: Run, later: Run, latest: dict[str, datetime], still_starting: set[str]) -> bool:

@@ -27,8 +27,10 @@ class StoredFile:
 
 @dataclass(slots=True)
 class StoredSource:
-    """One input: its account (`row`, the `sources` table's columns), what identifies its server (`streams`), and what
-    --tz and --year said when it was read (`read_with`)."""
+    """One input: its account (`row`, the `sources` table's columns), what identifies its server (`streams`, on the source's
+    own clock), what the options of reading said (`read_with`), and the seconds that were added to its times (`offset_s`).
+    `clock_assumed` and `year_assumed`: nothing told the zone or the year of its stamps. `number` is its own within the
+    trace: the numbers of its metric series begin with it."""
 
     source_id: str
     path: str
@@ -39,6 +41,10 @@ class StoredSource:
     streams: list[dict[str, Any]]
     descending: bool
     read_with: dict[str, Any] = field(default_factory=dict)
+    clock_assumed: bool = False
+    year_assumed: bool = False
+    number: int = 0
+    offset_s: float = 0.0
     files: dict[str, StoredFile] = field(default_factory=dict)
 
 

@@ -18,6 +18,7 @@ INT = pa.int64()
 REAL = pa.float64()
 RANK = pa.int16()
 EXTRA = pa.map_(pa.string(), pa.string())
+HASHES = pa.list_(pa.int64())
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +198,11 @@ REQUESTS = Table(
         Column("first_token_ts", TS, "", "When its first token was sent."),
         Column("finish_ts", TS, "", "When it ended."),
         Column("queue_s", REAL, "s", "Time in the scheduler's queue."),
+        Column("prefill_s", REAL, "s", "Time in prefill."),
+        Column("decode_s", REAL, "s", "Time from the first token to the last."),
         Column("ttft_s", REAL, "s", "Time to first token."),
+        Column("itl_mean_s", REAL, "s", "Mean time between two tokens."),
+        Column("itl_max_s", REAL, "s", "Longest time between two tokens."),
         Column("e2e_s", REAL, "s", "Arrival to end."),
         Column("prompt_tokens", INT, "tokens", "Prompt length."),
         Column("output_tokens", INT, "tokens", "Generated tokens."),
@@ -209,7 +214,57 @@ REQUESTS = Table(
         Column("retractions", INT, "", "Times it was retracted or preempted."),
         Column("status", TEXT, "", "finished, aborted, error or unfinished; NULL when not told."),
         Column("error", TEXT, "", "Kind of error; never its free text."),
+        Column("prompt_sha256", TEXT, "", "Hash of the prompt, where it was there: equal prompts can be told, not read."),
+        Column("block_hashes", HASHES, "", "Hashes of the prompt's blocks, where a workload trace has them: shared prefixes."),
+        Column("prompt_text", TEXT, "", "The prompt; only with --keep-text."),
+        Column("output_text", TEXT, "", "The output; only with --keep-text."),
         Column("extra", EXTRA, "", "Reported fields that have no column."),
+    ),
+)
+
+SERIES = Table(
+    "series",
+    "One metric series of one process lifetime; `samples` holds its values, the view `metrics` joins both.",
+    (
+        Column("source_id", TEXT, "", "The input this series was read from (`sources.source_id`)."),
+        Column("record", INT, "", "1-based line or record number at which the series was first seen."),
+        Column("instance", TEXT, "", "The server, see `scheduler.instance`."),
+        Column("run_id", TEXT, "", "One process lifetime of the instance."),
+        Column("engine", TEXT, "", "sglang, vllm, lmcache, or `process` for what any process exports."),
+        Column("stream", TEXT, "", "Scrape target as its labels name it (pod, else instance); empty without one."),
+        Column("series_id", INT, "", "Identifies the series in `samples`."),
+        Column("name", TEXT, "", "Canonical name (`kvpm metrics`); NULL for a name this release does not know."),
+        Column("part", TEXT, "", "bucket, sum or count of a histogram or summary; NULL for a plain value."),
+        Column("raw_name", TEXT, "", "Name as exported, part included."),
+        Column("type", TEXT, "", "gauge, counter, histogram, summary or info."),
+        Column("unit", TEXT, "", "Unit of the stored values, after conversion."),
+        Column("scale", REAL, "", "What the exported values were multiplied with to get that unit."),
+        Column("le", REAL, "", "Upper bound of a histogram bucket, in the unit of the histogram; infinity for +Inf."),
+        *_RANKS,
+        Column("role", TEXT, "", "unified, prefill or decode, where a label tells."),
+        Column("model", TEXT, "", "Served model, where a label tells."),
+        Column("priority", TEXT, "", "Priority class; empty for the sum over all classes."),
+        Column("labels", EXTRA, "", "All labels as exported."),
+        Column(
+            "counted",
+            pa.bool_(),
+            "",
+            "False for a series that repeats another (old spelling, per-priority part, further rank, second reading).",
+        ),
+        Column("why_not", TEXT, "", "Why it is not counted."),
+        Column("samples", INT, "", "Number of samples."),
+        Column("first_ts", TS, "", "Time of its first sample."),
+        Column("last_ts", TS, "", "Time of its last sample."),
+    ),
+)
+
+SAMPLES = Table(
+    "samples",
+    "One sample of one series, sorted by series and time.",
+    (
+        Column("series_id", INT, "", "Which series (`series.series_id`)."),
+        Column("ts", TS, "", "When it was scraped, UTC."),
+        Column("value", REAL, "", "Its value; NULL where the exporter said NaN."),
     ),
 )
 
@@ -236,7 +291,7 @@ SOURCES = Table(
         Column("source_id", TEXT, "", "Identifies the input by its content's beginning and its name."),
         Column("path", TEXT, "", "As it was given, or below the folder that was given."),
         Column("instance", TEXT, "", "The instance its rows were given to; NULL without any."),
-        Column("format", TEXT, "", "What it was read as: engine_log, or `none`."),
+        Column("format", TEXT, "", "What it was read as: engine_log, prometheus_text, …, or `none`."),
         Column("engines", TEXT, "", "Engines whose lines it holds, comma-separated."),
         Column("wrapper", TEXT, "", "Collector format around the lines (docker, kubectl, journald, …), or NULL."),
         Column("version_min", TEXT, "", "Oldest engine version that prints such lines."),
@@ -254,9 +309,16 @@ SOURCES = Table(
         Column("last_ts", TS, "", "Last time stamp."),
         Column("clock", TEXT, "", "Which stamp `ts` was taken from: inner or outer."),
         Column("utc_offset_s", REAL, "s", "What was subtracted from the inner stamps to get UTC."),
+        Column("offset_s", REAL, "s", "What was added to all its times to line it up with the other sources."),
+        Column("offset_from", TEXT, "", "`given` by --offset, or `estimated`; NULL when nothing was added."),
+        Column(
+            "offset_estimate_s", REAL, "s", "The offset that signals shared with another source tell; NULL where they tell none for sure."
+        ),
+        Column("offset_basis", TEXT, "", "What the estimate rests on: the other source, the signals, how well they agree."),
+        Column("nothing", TEXT, "", "What it holds instead of anything of a model server; NULL for what gave rows."),
         Column("cut", pa.bool_(), "", "The input could not be read to its end."),
         Column("notes", TEXT, "", "Decisions and oddities, one per line."),
     ),
 )
 
-TABLES: dict[str, Table] = {t.name: t for t in (SCHEDULER, EVENTS, CACHE_OPS, REQUESTS, FACTS, SOURCES)}
+TABLES: dict[str, Table] = {t.name: t for t in (SCHEDULER, EVENTS, CACHE_OPS, REQUESTS, SERIES, SAMPLES, FACTS, SOURCES)}

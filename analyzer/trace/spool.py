@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,28 @@ class Spool:
         if len(rows) >= _BATCH_ROWS:
             self._flush(table)
 
+    def add_batch(self, table: str, batch: pa.RecordBatch) -> None:
+        """Take many rows at once, in the schema's columns."""
+        self.counts[table] = self.counts.get(table, 0) + batch.num_rows
+        self._writer(table).write_batch(batch)
+
+    def close_table(self, table: str) -> None:
+        """Write what is left of one table, so that `batches` can read it."""
+        self._flush(table)
+        writer = self._writers.pop(table, None)
+        if writer is not None:
+            writer.close()
+
+    def change_batches(self, table: str, change: Callable[[pa.RecordBatch], pa.RecordBatch]) -> None:
+        """Replace each batch of a table by what `change` makes of it; the table is closed for more."""
+        self.close_table(table)
+        old = self._folder / f"{table}.before.arrows"
+        (self._folder / f"{table}.arrows").rename(old)
+        for batch in _read(old):
+            self._writer(table).write_batch(change(batch))
+        self.close_table(table)
+        old.unlink()
+
     def close(self) -> None:
         """Write what is left."""
         for table in list(self._rows):
@@ -43,15 +65,20 @@ class Spool:
         """The rows of `table` again, after `close`."""
         path = self._folder / f"{table}.arrows"
         if path.exists():
-            with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as reader:
-                yield from reader
+            yield from _read(path)
 
     def _flush(self, table: str) -> None:
         rows = self._rows.pop(table, [])
         if not rows:
             return
-        schema = TABLES[table].arrow
+        self._writer(table).write_batch(pa.RecordBatch.from_pylist(rows, schema=TABLES[table].arrow))
+
+    def _writer(self, table: str) -> pa.RecordBatchStreamWriter:
         if table not in self._writers:
-            sink = str(self._folder / f"{table}.arrows")
-            self._writers[table] = pa.ipc.new_stream(sink, schema)
-        self._writers[table].write_batch(pa.RecordBatch.from_pylist(rows, schema=schema))
+            self._writers[table] = pa.ipc.new_stream(str(self._folder / f"{table}.arrows"), TABLES[table].arrow)
+        return self._writers[table]
+
+
+def _read(path: Path) -> Iterator[pa.RecordBatch]:
+    with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as reader:
+        yield from reader

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -20,13 +23,16 @@ from analyzer.trace.manifest import MANIFEST, Manifest, StoredFile, StoredSource
 from analyzer.trace.schema import TABLES
 
 _ROW_GROUP = 128 * 1024
+METRIC_TABLES = ("series", "samples")
 ROW_TABLES = tuple(name for name in TABLES if name != "sources")
 
 
-def assign(table: pa.Table, source_id: str, identity: Identity) -> pa.Table:
-    """`table` (one source's rows) with instance and run_id filled in, sorted by time and record."""
+def assign(table: pa.Table, source_id: str, identity: Identity, shift: timedelta = timedelta(0)) -> pa.Table:
+    """`table` (one source's rows) with instance and run_id filled in, sorted by time and record; all times `shift` later."""
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
+    if shift:
+        frame = frame.with_columns(pl.col(name) + shift for name, dtype in frame.schema.items() if isinstance(dtype, pl.Datetime))
     parts: list[pl.DataFrame] = []
     for (stream,), rows in frame.group_by("stream", maintain_order=True):
         instance = identity.instance[source_id, str(stream or "")]
@@ -52,18 +58,25 @@ def write_table(folder: Path, table_name: str, source_id: str, table: pa.Table) 
     target.mkdir(parents=True, exist_ok=True)
     aside = target / f".{source_id}.{os.getpid()}.partial"
     pq.write_table(table, aside, compression="zstd", row_group_size=_ROW_GROUP)
-    digest = hashlib.sha256(aside.read_bytes()).hexdigest()[:12]
-    path = target / f"{source_id}-{digest}.parquet"
+    return StoredFile(publish(aside, folder, table_name, source_id), table.num_rows)
+
+
+def publish(aside: Path, folder: Path, table_name: str, source_id: str) -> str:
+    """Sync a file written aside and rename it to a name made from its content; returns its path below the trace."""
     with aside.open("rb+") as handle:
+        digest = hashlib.file_digest(handle, "sha256").hexdigest()[:12]
         os.fsync(handle.fileno())
+    path = folder / table_name / f"{source_id}-{digest}.parquet"
     aside.replace(path)
-    return StoredFile(f"{table_name}/{path.name}", table.num_rows)
+    return f"{table_name}/{path.name}"
 
 
-def read_rows(folder: Path, stored: StoredFile) -> pa.Table:
-    """The rows of one stored file."""
+def read_rows(
+    folder: Path, stored: StoredFile, columns: Sequence[str] | None = None, filters: list[tuple[str, str, Any]] | None = None
+) -> pa.Table:
+    """The rows of one stored file: all columns, or some; all rows, or those that pyarrow's `filters` let through."""
     try:
-        return pq.read_table(folder / stored.path)
+        return pq.read_table(folder / stored.path, columns=None if columns is None else list(columns), filters=filters)
     except (OSError, pa.ArrowInvalid) as error:
         raise KvpmError(
             f"the stored trace {folder} is damaged: {stored.path} cannot be read",

@@ -9,6 +9,7 @@ SELECT
     arg_max(f.type, (f.ts, f.record)) AS type,
     arg_max(f.unit, (f.ts, f.record)) AS unit,
     arg_max(f.engine, (f.ts, f.record)) AS engine,
+    arg_max(f.read_from, (f.ts, f.record)) AS read_from,
     arg_max(s.path || ':' || f.record, (f.ts, f.record)) AS source
 FROM facts AS f
 LEFT JOIN sources AS s USING (source_id)
@@ -21,7 +22,7 @@ WITH wide AS (
     SELECT
         instance,
         run_id,
-        any_value(engine) FILTER (WHERE engine <> 'lmcache') AS engine,
+        any_value(engine) FILTER (WHERE engine NOT IN ('lmcache', 'process', 'client')) AS engine,
         max(number) FILTER (WHERE key = 'kv_capacity_tokens') AS capacity_line,
         max(number) FILTER (WHERE key = 'kv_allocated_tokens') AS kv_allocated_tokens,
         max(number) FILTER (WHERE key = 'kv_full_tokens') AS kv_full_tokens,
@@ -47,7 +48,8 @@ WITH wide AS (
         max(number) FILTER (WHERE key = 'arg.schedule_conservativeness') AS schedule_conservativeness,
         max(number) FILTER (WHERE key = 'arg.watermark') AS watermark,
         max(number) FILTER (WHERE key = 'l2_capacity_tokens') AS l2_capacity_tokens,
-        max(number) FILTER (WHERE key = 'l2_bytes') AS l2_bytes,
+        -- LMCache prints what was asked for, and the size after clamping where that differs
+        coalesce(max(number) FILTER (WHERE key = 'l2_bytes'), max(number) FILTER (WHERE key = 'l2_asked_bytes')) AS l2_bytes,
         max(value) FILTER (WHERE key = 'engine_version') AS engine_version,
         max(value) FILTER (WHERE key = 'engine_core') AS engine_core,
         max(source) FILTER (WHERE key IN ('kv_capacity_tokens', 'num_gpu_blocks')) AS capacity_source,

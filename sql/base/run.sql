@@ -6,11 +6,20 @@ WITH seen AS (
     SELECT instance, run_id, engine, ts FROM event
     UNION ALL
     SELECT instance, run_id, engine, ts FROM facts
+    UNION ALL
+    -- without any report of the server, what others saw of it
+    SELECT instance, run_id, engine, unnest([first_ts, last_ts]) AS ts
+    FROM _series_used
+    WHERE instance NOT IN (SELECT instance FROM scheduler_clean)
+    UNION ALL
+    SELECT instance, run_id, engine, unnest([coalesce(arrival_ts, ts), finish_ts]) AS ts
+    FROM requests
+    WHERE instance NOT IN (SELECT instance FROM scheduler_clean)
 )
 SELECT
     s.instance,
     s.run_id,
-    coalesce(any_value(s.engine) FILTER (WHERE s.engine <> 'lmcache'), any_value(s.engine)) AS engine,
+    coalesce(any_value(s.engine) FILTER (WHERE s.engine NOT IN ('lmcache', 'process', 'client')), any_value(s.engine)) AS engine,
     min(s.ts) AS first_ts,
     max(s.ts) AS last_ts,
     (SELECT min(e.ts) FROM event AS e WHERE e.instance = s.instance AND e.run_id = s.run_id AND e.kind = 'start') AS start_ts,

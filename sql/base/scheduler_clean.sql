@@ -1,4 +1,6 @@
--- One row per scheduler report, from one reporting rank of each data-parallel rank, inside --since/--until.
+-- One row per scheduler report, from one reporting rank of each data-parallel rank, inside --since/--until: a line of
+-- the log, or a scrape of the metrics (`basis`). The finer of the two is used; the other only where that one is silent
+-- (for three of its usual intervals, at most half a minute), so that no moment is told twice.
 -- `dp` is 0 where no rank was printed; `pool_usage` is the fullest pool (full attention, sliding window, mamba).
 -- `kv_usage_before_batch` marks SGLang prefill lines (up to 0.5.7) that do not count their own batch yet.
 CREATE OR REPLACE VIEW scheduler_clean AS
@@ -13,12 +15,85 @@ WITH ranked AS (
     WHERE kind IN ('prefill', 'decode', 'stats', 'iteration')
         AND ts >= coalesce(getvariable('since')::TIMESTAMPTZ, '-infinity'::TIMESTAMPTZ)
         AND ts <= coalesce(getvariable('until')::TIMESTAMPTZ, 'infinity'::TIMESTAMPTZ)
+),
+lines AS (
+    SELECT
+        * EXCLUDE (reporter, dp),
+        coalesce(dp, 0)::INTEGER AS dp,
+        greatest(kv_usage, swa_usage, mamba_usage) AS pool_usage,
+        coalesce(extra['kv_usage_basis'] = 'before_batch', false) AS kv_usage_before_batch,
+        CASE WHEN extra['prompt_tps_basis'] = 'previous_batch' THEN NULL ELSE prompt_tps END AS prompt_tps_now,
+        'log' AS basis,
+        NULL::BIGINT AS kv_evictable_tokens,
+        NULL::BIGINT AS kv_available_tokens,
+        NULL::DOUBLE AS hit_tokens,
+        NULL::DOUBLE AS query_tokens,
+        NULL::DOUBLE AS first_tokens
+    FROM ranked
+    WHERE reporter = 1
+),
+either_one AS (
+    FROM lines
+    UNION ALL BY NAME
+    SELECT
+        *,
+        'stats' AS kind,
+        prompt_tps AS prompt_tps_now,
+        false AS kv_usage_before_batch,
+        'metrics' AS basis
+    FROM _scrape
+),
+counted AS (
+    SELECT instance, basis, count(*) AS reports, min(ts) AS first_ts, max(ts) AS last_ts
+    FROM either_one
+    GROUP BY ALL
+),
+-- reports inside the span that both cover: the finer one has more
+overlap AS (
+    SELECT
+        l.instance,
+        greatest(l.first_ts, m.first_ts) AS from_ts,
+        least(l.last_ts, m.last_ts) AS until_ts
+    FROM counted AS l
+    JOIN counted AS m ON l.instance = m.instance AND l.basis = 'log' AND m.basis = 'metrics'
+),
+finer AS (
+    SELECT
+        o.instance,
+        CASE
+            WHEN count(*) FILTER (WHERE b.basis = 'metrics' AND b.ts BETWEEN o.from_ts AND o.until_ts)
+                > count(*) FILTER (WHERE b.basis = 'log' AND b.ts BETWEEN o.from_ts AND o.until_ts)
+                THEN 'metrics'
+            ELSE 'log'
+        END AS basis
+    FROM overlap AS o
+    JOIN either_one AS b USING (instance)
+    GROUP BY o.instance
+),
+chosen AS (
+    SELECT c.instance, coalesce(any_value(f.basis), arg_max(c.basis, c.reports)) AS basis
+    FROM counted AS c
+    LEFT JOIN finer AS f USING (instance)
+    GROUP BY c.instance
+),
+first_choice AS (
+    SELECT b.* FROM either_one AS b JOIN chosen AS c ON b.instance = c.instance AND b.basis = c.basis
+),
+second_choice AS (
+    SELECT b.* FROM either_one AS b JOIN chosen AS c ON b.instance = c.instance AND b.basis <> c.basis
+),
+moments AS (
+    SELECT instance, ts, epoch(ts - lag(ts) OVER (PARTITION BY instance ORDER BY ts)) AS gap_s
+    FROM (SELECT DISTINCT instance, ts FROM first_choice)
+),
+usual AS (
+    SELECT instance, least(30.0, greatest(1.0, 3.0 * coalesce(median(gap_s), 10.0))) AS silent_s FROM moments GROUP BY instance
 )
-SELECT
-    * EXCLUDE (reporter, dp),
-    coalesce(dp, 0)::INTEGER AS dp,
-    greatest(kv_usage, swa_usage, mamba_usage) AS pool_usage,
-    coalesce(extra['kv_usage_basis'] = 'before_batch', false) AS kv_usage_before_batch,
-    CASE WHEN extra['prompt_tps_basis'] = 'previous_batch' THEN NULL ELSE prompt_tps END AS prompt_tps_now
-FROM ranked
-WHERE reporter = 1;
+SELECT *, true AS preferred FROM first_choice
+UNION ALL BY NAME
+SELECT s.*, false AS preferred
+FROM second_choice AS s
+JOIN usual AS u ON s.instance = u.instance
+ASOF LEFT JOIN moments AS before ON s.instance = before.instance AND s.ts >= before.ts
+ASOF LEFT JOIN (SELECT instance, ts FROM moments) AS after ON s.instance = after.instance AND s.ts <= after.ts
+WHERE coalesce(epoch(s.ts - before.ts) > u.silent_s, true) AND coalesce(epoch(after.ts - s.ts) > u.silent_s, true);

@@ -14,6 +14,12 @@ WITH seconds AS (
         arg_max(ts, (pool_usage, -seq)) FILTER (WHERE pool_usage IS NOT NULL) AS usage_max_ts,
         arg_max(run_id, (coalesce(pool_usage, 0), run_id)) AS usage_max_run,
         max(kv_used_tokens) AS used_tokens_max,
+        -- the two other states while the pool was used most, where metrics tell them
+        arg_max(kv_evictable_tokens, (pool_usage, -seq)) FILTER (WHERE pool_usage IS NOT NULL AND kv_evictable_tokens IS NOT NULL)
+            AS evictable_at_max_tokens,
+        arg_max(kv_available_tokens, (pool_usage, -seq)) FILTER (WHERE pool_usage IS NOT NULL AND kv_available_tokens IS NOT NULL)
+            AS available_at_max_tokens,
+        min(kv_available_tokens) AS available_min_tokens,
         count(pool_usage) AS reports
     FROM _load
     GROUP BY instance
@@ -31,6 +37,9 @@ SELECT
     s.waiting_s,
     s.full_waiting_s,
     s.used_tokens_max,
+    s.evictable_at_max_tokens,
+    s.available_at_max_tokens,
+    s.available_min_tokens,
     s.reports,
     l.capacity_tokens,
     l.capacity_source

@@ -1,29 +1,79 @@
--- 6. Did the engine retract or preempt? Events are merged over ranks. `visible` says whether this engine prints them
--- at all: SGLang each, vLLM V0 every fiftieth with a running count, vLLM V1 never.
+-- 6. Did the engine retract or preempt? Counters tell each one (`visible` is `counter`); without them events of the log,
+-- merged over ranks: SGLang prints each, vLLM V0 every fiftieth with a running count, vLLM V1 never. SGLang's gauge of
+-- retracted requests is overwritten and reset, so `gauge_max` proves one retraction and counts none.
 CREATE OR REPLACE VIEW q06_retraction AS
 WITH ends AS (
-    SELECT DISTINCT
+    SELECT
         instance,
-        bool_or(engine = 'sglang') OVER (PARTITION BY instance) AS any_sglang,
-        bool_or(swapped IS NOT NULL) OVER (PARTITION BY instance) AS any_v0
+        bool_or(engine = 'sglang') AS any_sglang,
+        bool_or(swapped IS NOT NULL) AS any_v0
     FROM scheduler
+    GROUP BY instance
+),
+counted AS (
+    SELECT
+        d.instance,
+        sum(d.delta) FILTER (WHERE d.name = 'retracted_requests_total')::BIGINT AS retracted_requests,
+        sum(d.delta) FILTER (WHERE d.name IN ('retracted_input_tokens_total', 'retracted_output_tokens_total'))::BIGINT AS retracted_tokens,
+        sum(d.delta) FILTER (WHERE d.name = 'preemptions_total')::BIGINT AS preemptions,
+        min(d.ts) FILTER (WHERE d.delta > 0) AS first_ts,
+        max(d.ts) FILTER (WHERE d.delta > 0) AS last_ts,
+        count(*) FILTER (WHERE d.delta > 0 AND d.ts > n.start_ts AND d.prev_ts < n.end_ts) AS in_incident,
+        min(s.path || ':' || d.record) AS source
+    FROM counter_delta AS d
+    JOIN incident AS n USING (instance)
+    LEFT JOIN sources AS s USING (source_id)
+    WHERE d.name IN ('retracted_requests_total', 'retracted_input_tokens_total', 'retracted_output_tokens_total', 'preemptions_total')
+        AND d.part IS NULL AND d.delta IS NOT NULL
+    GROUP BY d.instance
+),
+gauge AS (
+    SELECT instance, max(value) AS gauge_max
+    FROM _sample
+    WHERE name = 'retracted_requests_gauge'
+    GROUP BY instance
+),
+logged AS (
+    SELECT
+        v.instance,
+        count(*) FILTER (WHERE v.kind = 'retraction') AS retraction_events,
+        sum(v.requests) FILTER (WHERE v.kind = 'retraction')::BIGINT AS retracted_requests,
+        sum(v.tokens) FILTER (WHERE v.kind = 'retraction')::BIGINT AS tokens_gained,
+        sum(v.preempted)::BIGINT AS preemptions,
+        min(v.ts) FILTER (WHERE v.kind IN ('retraction', 'preemption')) AS first_ts,
+        max(v.ts) FILTER (WHERE v.kind IN ('retraction', 'preemption')) AS last_ts,
+        min(v.ratio_before) AS ratio_min,
+        max(v.ratio_after) AS ratio_max,
+        count(*) FILTER (WHERE v.kind IN ('retraction', 'preemption') AND v.ts BETWEEN n.start_ts AND n.end_ts) AS in_incident,
+        arg_min(v.source, v.ts) FILTER (WHERE v.kind IN ('retraction', 'preemption')) AS source
+    FROM event AS v
+    JOIN incident AS n USING (instance)
+    GROUP BY v.instance
 )
 SELECT
     i.instance,
     i.engine,
-    CASE WHEN e.any_sglang THEN 'each' WHEN e.any_v0 THEN 'every fiftieth' WHEN i.engine = 'vllm' THEN 'never' END AS visible,
-    count(*) FILTER (WHERE v.kind = 'retraction') AS retraction_events,
-    sum(v.requests) FILTER (WHERE v.kind = 'retraction')::BIGINT AS retracted_requests,
-    sum(v.tokens) FILTER (WHERE v.kind = 'retraction')::BIGINT AS tokens_gained,
-    sum(v.preempted)::BIGINT AS preemptions,
-    min(v.ts) FILTER (WHERE v.kind IN ('retraction', 'preemption')) AS first_ts,
-    max(v.ts) FILTER (WHERE v.kind IN ('retraction', 'preemption')) AS last_ts,
-    min(v.ratio_before) AS ratio_min,
-    max(v.ratio_after) AS ratio_max,
-    count(*) FILTER (WHERE v.kind IN ('retraction', 'preemption') AND v.ts BETWEEN n.start_ts AND n.end_ts) AS events_in_incident,
-    arg_min(v.source, v.ts) FILTER (WHERE v.kind IN ('retraction', 'preemption')) AS source
+    CASE
+        WHEN c.retracted_requests IS NOT NULL OR c.preemptions IS NOT NULL THEN 'counter'
+        WHEN e.any_sglang THEN 'each'
+        WHEN e.any_v0 THEN 'every fiftieth'
+        WHEN i.engine = 'vllm' THEN 'never'
+        WHEN g.gauge_max IS NOT NULL THEN 'gauge'
+    END AS visible,
+    CASE WHEN e.any_sglang OR i.engine <> 'sglang' THEN coalesce(l.retraction_events, 0) END AS retraction_events,
+    coalesce(c.retracted_requests, l.retracted_requests) AS retracted_requests,
+    c.retracted_tokens,
+    l.tokens_gained,
+    coalesce(c.preemptions, l.preemptions) AS preemptions,
+    g.gauge_max,
+    CASE WHEN c.first_ts IS NOT NULL OR l.first_ts IS NOT NULL THEN least(c.first_ts, l.first_ts) END AS first_ts,
+    CASE WHEN c.last_ts IS NOT NULL OR l.last_ts IS NOT NULL THEN greatest(c.last_ts, l.last_ts) END AS last_ts,
+    l.ratio_min,
+    l.ratio_max,
+    greatest(coalesce(c.in_incident, 0), coalesce(l.in_incident, 0)) AS events_in_incident,
+    coalesce(l.source, c.source) AS source
 FROM _instance AS i
-JOIN incident AS n USING (instance)
 LEFT JOIN ends AS e USING (instance)
-LEFT JOIN event AS v USING (instance)
-GROUP BY i.instance, i.engine, e.any_sglang, e.any_v0;
+LEFT JOIN counted AS c USING (instance)
+LEFT JOIN gauge AS g USING (instance)
+LEFT JOIN logged AS l USING (instance);

@@ -16,7 +16,9 @@ SELECT
     (SELECT max(f.number) FROM fact AS f WHERE f.instance = i.instance AND f.run_id = l.run_id AND f.key = 'arg.disable_radix_cache') AS disable_radix_cache,
     (SELECT max(f.number) FROM fact AS f WHERE f.instance = i.instance AND f.run_id = l.run_id AND f.key = 'arg.enable_prefix_caching') AS enable_prefix_caching,
     (SELECT max(f.number) FROM fact AS f WHERE f.instance = i.instance AND f.run_id = l.run_id AND f.key IN ('arg.mem_fraction_static', 'arg.gpu_memory_utilization')) AS memory_share,
-    (SELECT max(f.source) FROM fact AS f WHERE f.instance = i.instance AND f.run_id = l.run_id AND f.key LIKE 'arg.%') AS args_source
+    -- a metric's labels tell some arguments, and never which were left at their default
+    (SELECT max(f.source) FROM fact AS f WHERE f.instance = i.instance AND f.run_id = l.run_id AND f.key LIKE 'arg.%'
+        AND coalesce(f.read_from NOT LIKE '%cache\_config\_info' ESCAPE '\', true)) AS args_source
 FROM _instance AS i
 LEFT JOIN _limits AS l USING (instance)
 QUALIFY row_number() OVER (PARTITION BY i.instance ORDER BY l.run_id DESC NULLS LAST) = 1;

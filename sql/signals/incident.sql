@@ -2,7 +2,7 @@
 CREATE OR REPLACE VIEW _instance AS
 SELECT
     instance,
-    coalesce(any_value(engine) FILTER (WHERE engine <> 'lmcache'), any_value(engine)) AS engine,
+    coalesce(any_value(engine) FILTER (WHERE engine NOT IN ('lmcache', 'process', 'client')), any_value(engine)) AS engine,
     min(first_ts) AS first_ts,
     max(last_ts) AS last_ts,
     count(*)::INTEGER AS runs

@@ -63,6 +63,8 @@ latest AS (
         last_value(CASE WHEN r.dp = d.dp THEN r.pool_usage END IGNORE NULLS) OVER so_far AS pool_usage,
         -- with the usage of the same report or not at all: a prefill line has none
         last_value(CASE WHEN r.dp = d.dp THEN coalesce(r.kv_used_tokens, -1) END IGNORE NULLS) OVER so_far AS kv_used_tokens,
+        last_value(CASE WHEN r.dp = d.dp THEN r.kv_evictable_tokens END IGNORE NULLS) OVER so_far AS kv_evictable_tokens,
+        last_value(CASE WHEN r.dp = d.dp THEN r.kv_available_tokens END IGNORE NULLS) OVER so_far AS kv_available_tokens,
         last_value(CASE WHEN r.dp = d.dp THEN r.pending_tokens END IGNORE NULLS) OVER so_far AS pending_tokens,
         last_value(CASE WHEN r.dp = d.dp THEN r.gen_tps_now END IGNORE NULLS) OVER so_far AS gen_tps,
         last_value(CASE WHEN r.dp = d.dp THEN r.prompt_tps_now END IGNORE NULLS) OVER so_far AS prompt_tps
@@ -82,6 +84,8 @@ summed AS (
         max(kv_usage) AS kv_usage,
         max(pool_usage) AS pool_usage,
         if(min(kv_used_tokens) < 0, NULL, sum(kv_used_tokens))::BIGINT AS kv_used_tokens,
+        sum(kv_evictable_tokens)::BIGINT AS kv_evictable_tokens,
+        sum(kv_available_tokens)::BIGINT AS kv_available_tokens,
         sum(pending_tokens)::BIGINT AS pending_tokens,
         sum(gen_tps) AS gen_tps,
         sum(prompt_tps) AS prompt_tps,
@@ -105,8 +109,13 @@ JOIN run AS r USING (instance, run_id);
 
 -- Bucket length in seconds: the finest of 1, 5, 10 and 60 (then whole minutes) that gives at most 2,000 buckets.
 CREATE OR REPLACE VIEW _bucket AS
-WITH span AS (
-    SELECT coalesce(epoch(max(ts) - min(ts)), 0.0) + 1.0 AS s FROM scheduler_clean
+WITH moments AS (
+    SELECT ts FROM scheduler_clean
+    UNION ALL
+    SELECT coalesce(arrival_ts, ts) FROM request_best
+),
+span AS (
+    SELECT coalesce(epoch(max(ts) - min(ts)), 0.0) + 1.0 AS s FROM moments
 )
 SELECT
     CASE
@@ -117,15 +126,20 @@ SELECT
     END AS bucket_s
 FROM span;
 
--- Every bucket of every instance, from its first to its last report.
+-- Every bucket of every instance, from its first to its last report or arrival.
 CREATE OR REPLACE VIEW _grid AS
-WITH spans AS (
+WITH moments AS (
+    SELECT instance, ts FROM _load
+    UNION ALL
+    SELECT instance, coalesce(arrival_ts, ts) AS ts FROM request_best WHERE coalesce(arrival_ts, ts) IS NOT NULL
+),
+spans AS (
     SELECT
         l.instance,
         b.bucket_s,
         floor(epoch(min(l.ts)) / b.bucket_s)::BIGINT AS first_n,
         floor(epoch(max(l.ts)) / b.bucket_s)::BIGINT AS last_n
-    FROM _load AS l
+    FROM moments AS l
     CROSS JOIN _bucket AS b
     GROUP BY l.instance, b.bucket_s
 )
@@ -157,6 +171,8 @@ WITH inside AS (
         arg_max(l.pool_usage, l.seq) AS kv_usage_last,
         sum(l.pool_usage * l.dwell_s) / nullif(sum(l.dwell_s) FILTER (WHERE l.pool_usage IS NOT NULL), 0) AS kv_usage_mean,
         arg_max(l.kv_used_tokens, l.seq) AS kv_used_tokens_last,
+        arg_max(l.kv_evictable_tokens, l.seq) AS kv_evictable_tokens_last,
+        arg_max(l.kv_available_tokens, l.seq) AS kv_available_tokens_last,
         arg_max(l.pending_tokens, l.seq) AS pending_tokens_last,
         arg_max(l.gen_tps, l.seq) AS gen_tps_last,
         arg_max(l.prompt_tps, l.seq) AS prompt_tps_last,
@@ -183,6 +199,8 @@ SELECT
     coalesce(i.kv_usage_last, h.pool_usage) AS kv_usage_last,
     coalesce(i.kv_usage_mean, h.pool_usage) AS kv_usage_mean,
     coalesce(i.kv_used_tokens_last, h.kv_used_tokens) AS kv_used_tokens,
+    coalesce(i.kv_evictable_tokens_last, h.kv_evictable_tokens) AS kv_evictable_tokens,
+    coalesce(i.kv_available_tokens_last, h.kv_available_tokens) AS kv_available_tokens,
     coalesce(i.pending_tokens_last, h.pending_tokens) AS pending_tokens,
     coalesce(i.gen_tps_last, h.gen_tps) AS gen_tps,
     coalesce(i.prompt_tps_last, h.prompt_tps) AS prompt_tps,
@@ -202,7 +220,8 @@ ASOF LEFT JOIN (
     QUALIFY row_number() OVER (PARTITION BY l.instance, l.ts ORDER BY l.seq DESC) = 1
 ) AS held ON g.instance = held.instance AND g.bucket_ts >= held.ts
 LEFT JOIN LATERAL (
-    SELECT held.run_id, held.running, held.waiting, held.pool_usage, held.kv_used_tokens, held.pending_tokens, held.gen_tps, held.prompt_tps
+    SELECT held.run_id, held.running, held.waiting, held.pool_usage, held.kv_used_tokens,
+        held.kv_evictable_tokens, held.kv_available_tokens, held.pending_tokens, held.gen_tps, held.prompt_tps
     WHERE epoch(g.bucket_ts - held.ts) <= held.hold_s
         -- a process that went away takes its load with it
         AND (held.end_ts IS NULL OR held.ts > held.end_ts OR g.bucket_ts <= held.end_ts)

@@ -51,9 +51,9 @@ facts_of AS (
         l.cap * coalesce(r.engines, 1) AS cap,
         l.watermark,
         coalesce(l.chunk_tokens, c.chunk_tokens) AS chunk_tokens,
-        CASE WHEN r.engine = 'sglang' THEN u.counted_prompt ELSE u.derived_prompt_share * l.capacity_tokens END AS usual_prompt_tokens,
+        CASE WHEN r.basis = 'log' AND r.engine = 'sglang' THEN u.counted_prompt ELSE u.derived_prompt_share * l.capacity_tokens END AS usual_prompt_tokens,
         CASE
-            WHEN r.engine = 'sglang' THEN u.counted_prompt / coalesce(l.capacity_tokens, u.derived_capacity)
+            WHEN r.basis = 'log' AND r.engine = 'sglang' THEN u.counted_prompt / coalesce(l.capacity_tokens, u.derived_capacity)
             ELSE u.derived_prompt_share
         END AS usual_prompt_share,
         r.running + CASE WHEN r.kind = 'prefill' THEN coalesce(r.new_seqs, 0) ELSE 0 END AS running_now
@@ -96,6 +96,7 @@ SELECT
         WHEN kind = 'decode' THEN 'reservation'
         WHEN prompt_tps = 0 AND gen_tps = 0 THEN 'stalled'
         WHEN prompt_tps >= gen_tps THEN 'prefill'
+        WHEN engine = 'sglang' THEN 'reservation'
         WHEN pool_usage >= 0.5 THEN 'gap'
         WHEN watermark > 0 THEN 'reservation'
         ELSE 'unexplained'

@@ -35,6 +35,8 @@ SELECT
     t.ttft_p99_s,
     t.ttft_n,
     t.ttft_source,
+    t.ttft_p99_low_s,
+    t.ttft_p99_high_s,
     l2.l2_used_share,
     l2.loaded_tokens AS l2_loaded_tokens,
     l2.failures AS l2_failures

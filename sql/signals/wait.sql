@@ -1,6 +1,6 @@
 -- Estimated wait of a request that joins the queue at each report: the time until as many requests as wait now have
 -- been admitted (first come, first served). SGLang prints admissions (a full chunk's continuation is not counted
--- again). vLLM prints token rates only: with resident tokens per running request r and rates p (prompt) and
+-- again); metrics count first tokens. vLLM prints token rates only: with resident tokens per running request r and rates p (prompt) and
 -- g (generation), the mean prompt is about r / (1 + g / 2p), since a request holds its prompt and on average half
 -- of its output, and p over the mean prompt is the admission rate. A queue that is
 -- empty sooner ends the wait; NULL where the capture ends before the queue does, and then `wait_min_s` is how long it
@@ -27,7 +27,8 @@ rates AS (
     SELECT
         *,
         CASE
-            WHEN engine = 'sglang' THEN coalesce(counted, 0)
+            WHEN kind IN ('prefill', 'decode') THEN coalesce(counted, 0)
+            WHEN first_tokens IS NOT NULL THEN first_tokens
             WHEN prompt_tps_now > 0 AND resident_tokens > 0
                 THEN span_s * prompt_tps_now * (1.0 + gen_tps / (2.0 * prompt_tps_now)) / resident_tokens
             WHEN resident_tokens > 0 THEN 0.0

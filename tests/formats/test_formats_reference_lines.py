@@ -130,7 +130,7 @@ FEW = [
     ("capacity", r"max_total", {"kv_capacity_tokens": 444500, "max_prefill_tokens": 16384, "context_len": 131072}),
     ("capacity", r"446,736 tokens, Max", {"kv_capacity_tokens": 446736, "max_concurrency_len_tokens": 8192, "max_concurrency": 54.53}),
     ("capacity", r"# GPU blocks", {"num_gpu_blocks": 27921, "num_cpu_blocks": 2048, "device": "GPU"}),
-    ("hicache_alloc", r"889000", {"l2_capacity_tokens": 889000, "l2_bytes": round(108.52 * 2**30)}),
+    ("hicache_alloc", r"889000", {"l2_capacity_tokens": 889000, "l2_bytes": 108_520_000_000}),
     ("l2_lookup", r"need to load: 1024", {"total_tokens": 4096, "hit_tokens": 2048, "tokens": 1024}),
     ("l2_store", r"offload_time", {"tokens": 2048, "bytes": 2**28, "duration_s": 0.0123456}),
     ("iteration", r"Engine 000", {"step_s": 0.04122, "ctx_reqs": 2, "ctx_tokens": 4096, "gen_reqs": 24, "kv_usage": 0.968}),

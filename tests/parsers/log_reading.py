@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from analyzer.parsers.engine_log import ClockOptions, SourceLog, read_engine_log
+from analyzer.parsers.engine_log import EngineLogReader
+from analyzer.parsers.reader import Given, ReadOptions, SourceRead
 from analyzer.trace.schema import TABLES
 from analyzer.trace.spool import Spool
 
@@ -28,7 +29,7 @@ VLLM_STATS = (
 class Reading:
     """What one log gave: rows by table, and the account of its lines."""
 
-    log: SourceLog
+    log: SourceRead
     rows: dict[str, list[dict[str, Any]]]
 
     def only(self, table: str) -> dict[str, Any]:
@@ -65,7 +66,8 @@ def read(
 ) -> Reading:
     """Read `text`. The account of lines must add up, whatever the text is."""
     spool = _Rows()
-    log = read_engine_log(_blocks(text), "s", cast(Spool, spool), ClockOptions(zone, year, newest))
+    given = Given("s", "server.log", None, text[:65536], _blocks(text), cast(Spool, spool), ReadOptions(zone, year, newest))
+    log = EngineLogReader().read(given)
     rows = {name: [_told(row) for row in spool.stored(name)] for name in TABLES if name != "sources"}
     c = log.counts
     assert c.lines == c.matched + c.ignored + c.unmatched + c.other, "the account of lines does not add up"

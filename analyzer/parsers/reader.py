@@ -1,0 +1,88 @@
+"""What every reader of an input gets and gives: a log, a metric dump and a request record are read through this.
+
+A reader takes the text of one source, puts rows into the spool, and says what it learned of the servers
+behind it. Which reader takes a source is decided by its beginning, in `analyzer.parsers.kinds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import Protocol
+
+from analyzer.formats.versions import VersionRange
+from analyzer.sources.records import LineCounts
+from analyzer.trace.spool import Spool
+from analyzer.trace.streams import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What the command line says about reading, and the newest time the source can hold (its file's time).
+
+    `at` is the time of samples that have none; `columns` maps canonical names to those of a table (`--map`);
+    `keep_text` stores prompts and outputs, which otherwise leave only lengths and hashes.
+    """
+
+    zone: tzinfo | None
+    year: int | None
+    newest: datetime
+    at: datetime | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    keep_text: bool = False
+
+
+@dataclass(slots=True)
+class Given:
+    """One source as a reader gets it: `head` is the beginning of the text (up to 64 KiB), `blocks` the whole of it.
+
+    `path` is None for standard input and for what came over the network; only readers of binary files use it.
+    """
+
+    source_id: str
+    name: str
+    path: Path | None
+    head: str
+    blocks: Iterator[str]
+    spool: Spool
+    options: ReadOptions
+
+
+@dataclass(slots=True)
+class SourceRead:
+    """What reading one source gave besides its rows.
+
+    `format` is the reader's name; `usable` is False when nothing in it belongs to a model server, and
+    `nothing` then says in a few words what it holds instead. `clock` is the stamp the times were taken from
+    (inner, outer, samples, file, given or None), `utc_offset_s` what was subtracted from stamps without a zone;
+    `clock_assumed` and `year_assumed` say that nothing told the zone or the year.
+    """
+
+    format: str
+    counts: LineCounts = field(default_factory=LineCounts)
+    streams: dict[str, Stream] = field(default_factory=dict)
+    versions: VersionRange = field(default_factory=VersionRange)
+    engines: set[str] = field(default_factory=set)
+    first_ts: datetime | None = None
+    last_ts: datetime | None = None
+    clock: str | None = None
+    utc_offset_s: float | None = None
+    clock_assumed: bool = False
+    year_assumed: bool = False
+    notes: list[str] = field(default_factory=list)
+    usable: bool = True
+    nothing: str = ""
+
+
+class Reader(Protocol):
+    """One kind of input."""
+
+    name: str
+
+    def claims(self, head: str, name: str) -> bool:
+        """True when a source with this beginning and this file name is of this kind."""
+
+    def read(self, given: Given) -> SourceRead:
+        """Read the whole source into its spool. Raises KvpmError for what only the user can mend."""

@@ -1,0 +1,152 @@
+"""Request rows on their way into the spool: completed, placed in time, and told apart by server."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+from analyzer.parsers.arguments import argument_facts
+from analyzer.parsers.reader import Given, SourceRead
+from analyzer.parsers.request_records.values import Values, address
+from analyzer.trace.streams import Stream
+
+Row = dict[str, Any]
+
+
+class Rows:
+    """Takes the rows of one source; `result` says what was learned.
+
+    A file of one server has the stream ''. Where its beginning shows several, each has a stream `host:port`;
+    one that turns up later gets such a stream of its own.
+    """
+
+    def __init__(self, given: Given, name: str, observer: str, servers: set[tuple[str, int]] | None = None) -> None:
+        self._given = given
+        self._observer = observer
+        self._several = len(servers or ()) > 1
+        self._origins: dict[tuple[str, int], str] = {}
+        self._facts: set[tuple[str, str | None]] = set()
+        self.read = SourceRead(format=name)
+        self.values = Values(self.read.counts, given.options)
+        self.keep_text = given.options.keep_text
+        self.added = 0
+
+    def server(self, url: object) -> str:
+        """The stream of the server a record names; '' where it names none."""
+        where = _address(url) if isinstance(url, str) else None
+        if where is None:
+            return ""
+        if where not in self._origins:
+            origin = f"{where[0]}:{where[1]}" if self._several or self._origins else ""
+            self._origins[where] = origin
+            self.stream(origin).addresses.append(where)
+        return self._origins[where]
+
+    def stream(self, origin: str) -> Stream:
+        """The stream of that name."""
+        return self.read.streams.setdefault(origin, Stream(origin, kind="requests"))
+
+    def add(self, record: int, engine: str, row: Row, origin: str = "") -> None:
+        """Take one request: columns of `requests`, `extra` as a dict; what follows from others is filled in."""
+        complete(row)
+        extra = {k: v for k, v in (row.pop("extra", None) or {}).items() if v is not None}
+        row |= {
+            "source_id": self._given.source_id,
+            "record": record,
+            "engine": engine,
+            "stream": origin,
+            "observer": row.get("observer", self._observer),
+            "extra": list(extra.items()) or None,
+        }
+        self._learn(engine, origin)
+        for moment in (row.get("arrival_ts"), row.get("finish_ts")):
+            self._see(moment)
+        self.added += 1
+        self.read.counts.records += 1
+        self._given.spool.add("requests", row)
+
+    def arguments(self, record: int, engine: str, arguments: Any, origin: str = "") -> None:
+        """Server arguments as facts `arg.NAME`; those already stored are not stored again."""
+        for name, value, kind in argument_facts(arguments):
+            shown = None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+            if (name, shown) in self._facts:
+                continue
+            self._facts.add((name, shown))
+            self._given.spool.add(
+                "facts",
+                {
+                    "source_id": self._given.source_id,
+                    "record": record,
+                    "engine": engine,
+                    "stream": origin,
+                    "key": f"arg.{name}",
+                    "value": shown,
+                    "number": float(value) if isinstance(value, (int, float)) else None,
+                    "type": kind,
+                    "unit": "",
+                    "read_from": self.read.format,
+                },
+            )
+
+    def result(self, nothing: str) -> SourceRead:
+        """What was read; without any row the source is of no use, and `nothing` says what it holds instead."""
+        read, counts = self.read, self.read.counts
+        if not self.added:
+            read.usable, read.nothing = False, nothing if counts.matched else "no whole record"
+        if read.first_ts is not None:
+            read.clock = "inner"
+        if self.values.naive or self.values.clock.decisions:
+            read.notes += self.values.clock.decisions
+            if self.values.clock.zone is None:
+                read.utc_offset_s = self.values.clock.offset.total_seconds()
+        if counts.damaged:
+            read.notes.append(f"{counts.damaged} values were damaged and left out")
+        if counts.unmatched:
+            read.notes.append(f"{counts.unmatched} lines are no whole record and were left out")
+        if counts.last_line_cut:
+            read.notes.append("the last line is cut off and was left out")
+        return read
+
+    def _learn(self, engine: str, origin: str) -> None:
+        stream = self.stream(origin)
+        if engine != "client":
+            self.read.engines.add(engine)
+            stream.engines.add(engine)
+
+    def _see(self, moment: datetime | None) -> None:
+        if moment is not None:
+            read = self.read
+            read.first_ts = moment if read.first_ts is None else min(read.first_ts, moment)
+            read.last_ts = moment if read.last_ts is None else max(read.last_ts, moment)
+
+
+@lru_cache(maxsize=1024)
+def _address(url: str) -> tuple[str, int] | None:
+    return address(url)
+
+
+def complete(row: Row) -> None:
+    """Fill in what follows from other columns of a request row: times, durations, `clock` and `ts`."""
+    arrival: datetime | None = row.get("arrival_ts")
+    if arrival is not None:
+        _fill_pair(row, arrival, "first_token_ts", "ttft_s")
+        if row.get("status") != "unfinished":
+            _fill_pair(row, arrival, "finish_ts", "e2e_s")
+    e2e, ttft = row.get("e2e_s"), row.get("ttft_s")
+    if row.get("decode_s") is None and row.get("status") == "finished" and e2e is not None and ttft is not None and e2e >= ttft:
+        row["decode_s"] = round(e2e - ttft, 9)
+    decode, tokens = row.get("decode_s"), row.get("output_tokens")
+    if row.get("itl_mean_s") is None and decode is not None and tokens is not None and tokens >= 2:
+        row["itl_mean_s"] = round(decode / (tokens - 1), 9)
+    if row.get("status") == "aborted" and row.get("error") is None:
+        row["error"] = "abort"
+    row["ts"] = arrival or row.get("finish_ts")
+    row["clock"] = "wall" if row["ts"] is not None else "order" if row.get("arrival_rel_s") is None else "monotonic"
+
+
+def _fill_pair(row: Row, arrival: datetime, moment: str, duration: str) -> None:
+    if row.get(moment) is None and row.get(duration) is not None:
+        row[moment] = arrival + timedelta(seconds=row[duration])
+    elif row.get(duration) is None and row.get(moment) is not None and row[moment] >= arrival:
+        row[duration] = (row[moment] - arrival).total_seconds()

@@ -1,0 +1,478 @@
+"""Series and samples of one metric dump, on their way into the spool.
+
+Every reader of metrics feeds this. It knows which names belong to a model server (the rest is counted and
+left), brings values to the catalogue's units, tells which series repeat others, and takes from the values
+what is known of the process: when it started, its capacities, its configuration.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analyzer.formats.metrics import Known, engine_of, lookup
+from analyzer.formats.versions import VersionRange
+from analyzer.trace.schema import SAMPLES, TS
+from analyzer.trace.spool import Spool
+from analyzer.trace.streams import Mark, Stream
+
+NOT_STORED = -1
+"""What `SeriesWriter.series` gives for a series that is not kept."""
+
+_FLUSH_SAMPLES = 500_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Ranks by the labels the exporters use; `engine` is vLLM's number of a data-parallel engine.
+_RANK_LABELS = {"dp_rank": "dp", "engine": "dp", "tp_rank": "tp", "pp_rank": "pp", "moe_ep_rank": "ep", "ep_rank": "ep", "worker_id": "tp"}
+_MODEL_LABELS = ("served_model_name", "model_name", "model")
+_ROLES = frozenset(("unified", "prefill", "decode"))
+# Who scraped what: the pod tells a server better than its address, which changes with every restart.
+_TARGET_LABELS = ("pod", "pod_name", "kubernetes_pod_name", "instance", "exported_instance")
+# A value of a share beyond this is a percentage.
+_MOST_SHARE = 1.5
+# LMCache has version numbers of its own, beside those of the engine it serves.
+_VERSIONED = frozenset(("sglang", "vllm"))
+# Any of these falling back tells of a new process where the exporter has no start time of its own.
+_TELLS_RESTART = frozenset(
+    ("prompt_tokens_total", "generation_tokens_total", "finished_requests_total", "requests_total", "ttft_s", "e2e_s")
+)
+# The process collector rounds to a clock tick, a federated value to less: starts closer than this are one.
+_SAME_START_S = 2.0
+
+
+@dataclass(slots=True)
+class _Series:
+    raw_name: str
+    labels: dict[str, str]
+    record: int
+    known: Known | None
+    engine: str
+    declared: str
+    stream: str
+    scale: float
+    le: float | None
+    ranks: dict[str, int]
+    counted: bool = True
+    why_not: str | None = None
+
+    @property
+    def name(self) -> str | None:
+        return self.known.metric.name if self.known else None
+
+    @property
+    def part(self) -> str | None:
+        return self.known.part if self.known else None
+
+
+@dataclass(slots=True)
+class _Watched:
+    """The values one series of interest took: (time in microseconds, value), where it changed."""
+
+    changes: list[tuple[int, float]] = field(default_factory=list)
+
+
+class SeriesWriter:
+    """Collects the series and samples of one source.
+
+    Use `series` once for each series (its answer is to be kept by the caller), `add` or `extend` for the
+    samples, in any order, and `finish` at the end.
+    """
+
+    def __init__(self, source_id: str, spool: Spool) -> None:
+        self._source_id = source_id
+        self._spool = spool
+        self._all: list[_Series] = []
+        self._numbers: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
+        self._index = array("i")
+        self._ts = array("q")
+        self._values = array("d")
+        self._scales = array("d")
+        self._watched: dict[int, _Watched] = {}
+        self._percent: set[int] = set()
+        self._shares: set[int] = set()
+        self.stored = 0
+        self.foreign: dict[str, int] = {}
+        self.first: int | None = None
+        self.last: int | None = None
+
+    def series(self, raw_name: str, labels: Mapping[str, str], record: int, declared: str = "") -> int:
+        """The number of a series for `add`, or NOT_STORED for what is of no model server, or of no use.
+
+        `labels` are without `__name__`; `declared` is the type a TYPE line gives.
+        """
+        known = lookup(raw_name, labels)
+        engine = known.metric.engine if known else engine_of(raw_name)
+        if engine is None:
+            self.foreign[raw_name] = self.foreign.get(raw_name, 0) + 1
+            return NOT_STORED
+        if (known and known.part == "created") or (known is None and raw_name.endswith("_created")):
+            return NOT_STORED
+        key = (raw_name, tuple(sorted(labels.items())))
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._all)
+            scale = known.metric.scale if known and known.part in (None, "sum") else 1.0
+            self._all.append(
+                _Series(
+                    raw_name, dict(labels), record, known, engine, declared, _target(labels), scale,
+                    _bound(labels, known.metric.scale if known else 1.0), _ranks(labels),
+                )
+            )  # fmt: skip
+            self._scales.append(scale)
+            if known and known.part is None:
+                if known.metric.fact or known.metric.name == "process_start_s":
+                    self._watched[number] = _Watched()
+                if known.metric.unit == "share":
+                    self._shares.add(number)
+        return number
+
+    def add(self, series: int, ts: int, value: float) -> None:
+        """One sample; `ts` in microseconds since the epoch, UTC."""
+        self._index.append(series)
+        self._ts.append(ts)
+        self._values.append(value)
+        if len(self._index) >= _FLUSH_SAMPLES:
+            self._flush()
+
+    def extend(self, series: Sequence[int], ts: int | Sequence[int], values: Sequence[float]) -> None:
+        """Many samples: of one moment, or with a time each."""
+        self._index.extend(series)
+        self._values.extend(values)
+        if isinstance(ts, int):
+            self._ts.extend(array("q", (ts,)) * len(series))
+        else:
+            self._ts.extend(ts)
+        if len(self._index) >= _FLUSH_SAMPLES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._index:
+            return
+        index = np.array(self._index, dtype=np.int32)
+        ts = np.array(self._ts, dtype=np.int64)
+        values = np.array(self._values, dtype=np.float64)
+        self._index, self._ts, self._values = array("i"), array("q"), array("d")
+        values *= np.frombuffer(self._scales, dtype=np.float64)[index]
+        self.stored += len(index)
+        low, high = int(ts.min()), int(ts.max())
+        self.first = low if self.first is None else min(self.first, low)
+        self.last = high if self.last is None else max(self.last, high)
+        if self._watched:
+            watched = np.isin(index, np.fromiter(self._watched, dtype=np.int32))
+            for number, when, value in zip(index[watched].tolist(), ts[watched].tolist(), values[watched].tolist(), strict=True):
+                changes = self._watched[number].changes
+                if not math.isnan(value) and (not changes or changes[-1][1] != value):
+                    changes.append((when, value))
+        beyond = values > _MOST_SHARE
+        if self._shares and beyond.any():
+            self._percent |= self._shares & set(index[beyond].tolist())
+        self._spool.add_batch(
+            "samples",
+            pa.RecordBatch.from_arrays(
+                [pa.array(index.astype(np.int64)), pa.array(ts).cast(TS), pa.array(values, from_pandas=True)],
+                schema=SAMPLES.arrow,
+            ),
+        )
+
+    def finish(self) -> MetricsRead:
+        """Write the series and what was learned of the processes behind them; the spool is closed for samples."""
+        self._flush()
+        read = MetricsRead()
+        _leave_repeated(self._all)
+        if self._percent:
+            read.notes.append(f"{len(self._percent)} series of shares are in percent: divided by 100")
+            self._spool.change_batches("samples", self._divided)
+        for number, series in enumerate(self._all):
+            self._spool.add("series", self._row(number, series))
+            read.engines.add(series.engine) if series.engine != "process" else None
+            stream = read.streams.setdefault(series.stream, Stream(series.stream, kind="metrics"))
+            if series.engine != "process":
+                stream.engines.add(series.engine)
+        for stream in read.streams.values():
+            address = _address(stream.origin) or next(
+                (a for s in self._all if s.stream == stream.origin and (a := _address(s.labels.get("instance", "")))), None
+            )
+            if address:
+                stream.addresses.append(address)
+        for series in self._all:
+            if series.known and series.engine in _VERSIONED:
+                read.versions.narrow(series.known.metric.since, series.known.metric.until)
+        self._facts()
+        self._marks(read)
+        unknown = sorted({s.raw_name for s in self._all if s.known is None})
+        if unknown:
+            shown = ", ".join(unknown[:5]) + (f" and {len(unknown) - 5} more" if len(unknown) > 5 else "")
+            read.notes.append(f"{len(unknown)} metric names are not known to this release, kept by their raw name: {shown}")
+        return read
+
+    def _divided(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Percentages as shares."""
+        percent = np.isin(batch.column("series_id").to_numpy(), np.fromiter(self._percent, dtype=np.int64))
+        values = batch.column("value").to_numpy(zero_copy_only=False)
+        return batch.set_column(2, SAMPLES.arrow.field("value"), pa.array(np.where(percent, values / 100.0, values), from_pandas=True))
+
+    def _row(self, number: int, series: _Series) -> dict[str, Any]:
+        metric = series.known.metric if series.known else None
+        return {
+            "source_id": self._source_id,
+            "record": series.record,
+            "engine": series.engine,
+            "stream": series.stream,
+            "series_id": number,
+            "name": series.name,
+            "part": series.part,
+            "raw_name": series.raw_name,
+            "type": _type(series),
+            "unit": None if metric is None else "" if series.part in ("bucket", "count") else metric.unit,
+            "scale": series.scale / (100.0 if number in self._percent else 1.0),
+            "le": series.le,
+            **series.ranks,
+            "role": next((v for k in ("engine_type", "role") if (v := series.labels.get(k)) in _ROLES), None),
+            "model": next((series.labels[k] for k in _MODEL_LABELS if k in series.labels), None),
+            "priority": series.labels.get("priority"),
+            "labels": sorted(series.labels.items()),
+            "counted": series.counted,
+            "why_not": series.why_not,
+        }
+
+    def _facts(self) -> None:
+        """Gauges and info labels that are facts of a run: capacities, the configuration of the pool."""
+        for number, watched in self._watched.items():
+            series = self._all[number]
+            metric = series.known.metric if series.known else None
+            if metric and metric.fact and series.counted:
+                for ts, value in watched.changes:
+                    self._fact(series, ts, metric.fact, value, metric.unit)
+        for series in self._all:
+            if series.name == "kv_cache_config" and self.first is not None:
+                for key, told, unit in _pool_facts(series.labels, series.engine):
+                    self._fact(series, self.first, key, told, unit)
+
+    def _fact(self, series: _Series, ts: int, key: str, value: float | str, unit: str) -> None:
+        number = value if isinstance(value, float) else None
+        self._spool.add(
+            "facts",
+            {
+                "source_id": self._source_id,
+                "record": series.record,
+                "engine": series.engine,
+                "stream": series.stream,
+                "ts": _moment(ts),
+                "dp": series.ranks.get("dp"),
+                "key": key,
+                "value": f"{value:g}"
+                if isinstance(value, float) and not value.is_integer()
+                else str(int(value))
+                if number is not None
+                else value,
+                "number": number,
+                "type": "str" if number is None else "int" if number.is_integer() else "float",
+                "unit": unit,
+                "read_from": series.raw_name,
+            },
+        )
+
+    def _marks(self, read: MetricsRead) -> None:
+        """The processes behind each stream: by the start time they export, else by counters that fell back."""
+        self._spool.close_table("samples")
+        told: dict[str, list[tuple[int, float]]] = {}
+        for number, watched in self._watched.items():
+            if self._all[number].name == "process_start_s":
+                told.setdefault(self._all[number].stream, []).extend(watched.changes)
+        spans = self._spans()
+        for origin, stream in read.streams.items():
+            first, last = spans.get(origin, (None, None))
+            if first is None or last is None:
+                continue
+            stream.marks.append(Mark(_moment(first), 0, "serving", "metrics.scrape"))
+            stream.marks.append(Mark(_moment(last), 0, "serving", "metrics.scrape"))
+            starts = _starts(sorted(told.get(origin, [])))
+            if _alternate(sorted(told.get(origin, []))):
+                read.notes.append(
+                    f"scrapes of {origin or 'this source'} alternate between several processes: its counters cannot be told apart"
+                )
+                starts = []
+            elif origin not in told:
+                resets = self._resets(origin)
+                if resets:
+                    read.notes.append(f"counters fell back {len(resets)} times: taken for restarts")
+                stream.marks += [Mark(_moment(b), 0, "start", "metrics.counter_reset", not_before=_moment(a)) for a, b in resets]
+            stream.marks += [Mark(ts, 0, "start", "metrics.process_start") for ts in starts]
+
+    def _spans(self) -> dict[str, tuple[int, int]]:
+        """First and last sample (microseconds) of each stream."""
+        streams = sorted({s.stream for s in self._all})
+        place = {name: i for i, name in enumerate(streams)}
+        of = np.array([place[s.stream] for s in self._all], dtype=np.int32)
+        low = np.full(len(streams), np.iinfo(np.int64).max)
+        high = np.full(len(streams), np.iinfo(np.int64).min)
+        for batch in self._spool.batches("samples"):
+            which = of[batch.column("series_id").to_numpy()]
+            ts = batch.column("ts").cast(pa.int64()).to_numpy()
+            np.minimum.at(low, which, ts)
+            np.maximum.at(high, which, ts)
+        return {name: (int(low[i]), int(high[i])) for name, i in place.items() if low[i] <= high[i]}
+
+    def _resets(self, origin: str) -> list[tuple[int, int]]:
+        """Where counters of a stream fell back: (last sample before, first one after), microseconds."""
+        chosen = [
+            n
+            for n, s in enumerate(self._all)
+            if s.stream == origin and s.name in _TELLS_RESTART and (s.part == "count" or (s.part is None and s.name.endswith("_total")))
+        ]
+        if not chosen:
+            return []
+        wanted = pa.array(chosen, pa.int64())
+        parts = [b.filter(pc.is_in(b.column("series_id"), wanted)) for b in self._spool.batches("samples")]
+        table = pa.Table.from_batches(parts, schema=SAMPLES.arrow).sort_by([("series_id", "ascending"), ("ts", "ascending")])
+        ids = table.column("series_id").to_numpy()
+        values = table.column("value").to_numpy()
+        ts = table.column("ts").cast(pa.int64()).to_numpy()
+        fell = (ids[1:] == ids[:-1]) & (values[1:] < values[:-1])
+        found: list[tuple[int, int]] = []
+        for before, after in sorted({(int(a), int(b)) for a, b in zip(ts[:-1][fell], ts[1:][fell], strict=True)}):
+            # one restart seen through several series
+            if not found or before >= found[-1][1]:
+                found.append((before, after))
+        return found
+
+
+@dataclass(slots=True)
+class MetricsRead:
+    """What the series of one source told: streams with their marks, engines, versions that export such names, notes."""
+
+    streams: dict[str, Stream] = field(default_factory=dict)
+    versions: VersionRange = field(default_factory=VersionRange)
+    engines: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+
+def _moment(us: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=us)
+
+
+def _target(labels: Mapping[str, str]) -> str:
+    return next((labels[name] for name in _TARGET_LABELS if labels.get(name)), "")
+
+
+def _address(text: str) -> tuple[str, int] | None:
+    host, colon, port = text.rpartition(":")
+    return (host, int(port)) if colon and port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536 else None
+
+
+def _bound(labels: Mapping[str, str], scale: float) -> float | None:
+    text = labels.get("le")
+    if text is None:
+        return None
+    try:
+        return float(text) * scale
+    except ValueError:
+        return None
+
+
+def _ranks(labels: Mapping[str, str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for label, rank in _RANK_LABELS.items():
+        text = labels.get(label, "")
+        if text.isascii() and text.isdigit() and len(text) < 5:
+            found.setdefault(rank, int(text))
+    return found
+
+
+def _type(series: _Series) -> str:
+    types = series.known.metric.type if series.known else ()
+    return series.declared if series.declared in types or not types else types[0]
+
+
+def _leave_repeated(all_series: list[_Series]) -> None:
+    """Mark series that say again what another of this source says: an old spelling, a part of a sum, a further rank."""
+    spellings: dict[tuple[Any, ...], list[_Series]] = {}
+    for series in all_series:
+        if series.known:
+            own = tuple(sorted((k, v) for k, v in series.labels.items()))
+            spellings.setdefault((series.engine, series.name, series.part, own), []).append(series)
+    for group in spellings.values():
+        best = min(group, key=_spelling)
+        for series in group:
+            if series is not best:
+                series.counted, series.why_not = False, f"another spelling of {best.raw_name}"
+    classes: dict[tuple[Any, ...], list[_Series]] = {}
+    for series in all_series:
+        if "priority" in series.labels and series.counted:
+            rest = tuple(sorted((k, v) for k, v in series.labels.items() if k != "priority"))
+            classes.setdefault((series.raw_name, rest), []).append(series)
+    for group in classes.values():
+        if any(s.labels["priority"] == "" for s in group):
+            for series in group:
+                if series.labels["priority"] != "":
+                    series.counted, series.why_not = False, "a part of the series over all priorities"
+    ranks: dict[tuple[Any, ...], list[_Series]] = {}
+    for series in all_series:
+        if series.counted and series.engine != "lmcache" and {"tp", "pp", "ep"} & series.ranks.keys():
+            rest = tuple(sorted((k, v) for k, v in series.labels.items() if _RANK_LABELS.get(k) not in ("tp", "pp", "ep")))
+            ranks.setdefault((series.raw_name, rest), []).append(series)
+    for group in ranks.values():
+        first = min(group, key=lambda s: [s.ranks.get(r, 0) for r in ("tp", "pp", "ep")])
+        for series in group:
+            if series is not first:
+                series.counted, series.why_not = False, "a further rank of the same scheduler"
+
+
+def _spelling(series: _Series) -> int:
+    assert series.known is not None
+    return series.known.spelling
+
+
+def _starts(changes: list[tuple[int, float]]) -> list[datetime]:
+    """Process starts (UTC) from the values of process_start_time_seconds, in the order they were seen."""
+    found: list[float] = []
+    for _, value in changes:
+        if value > 0 and not any(abs(value - f) < _SAME_START_S for f in found):
+            found.append(value)
+    return [_EPOCH + timedelta(seconds=v) for v in sorted(found)]
+
+
+def _alternate(changes: list[tuple[int, float]]) -> bool:
+    """True when an earlier process comes back after a later one: the scrapes are of several processes."""
+    return any(later[1] < earlier[1] - _SAME_START_S for earlier, later in pairwise(changes))
+
+
+def _pool_facts(labels: Mapping[str, str], engine: str) -> list[tuple[str, float | str, str]]:
+    """Facts in the labels of the pool's configuration: what the start-up lines would have said.
+
+    vLLM V1 counts its null block here as its start-up line does; V0 (no `engine` label) has none.
+    """
+    facts: list[tuple[str, float | str, str]] = []
+    blocks, block = _number(labels.get("num_gpu_blocks")), _number(labels.get("block_size"))
+    if engine == "vllm" and block:
+        facts.append(("arg.block_size", block, "tokens"))
+        if blocks:
+            facts.append(("num_gpu_blocks", blocks, "blocks"))
+            if "engine" in labels:
+                facts.append(("kv_capacity_tokens", blocks * block, "tokens"))
+    for label in ("gpu_memory_utilization", "cache_dtype", "enable_prefix_caching", "cpu_offload_gb", "watermark", "swap_space"):
+        text = labels.get(label)
+        if text not in (None, "", "None"):
+            assert text is not None
+            number = {"True": 1.0, "False": 0.0}.get(text, _number(text))
+            facts.append((f"arg.{label}", text if number is None else number, ""))
+    pages, page = _number(labels.get("num_pages")), _number(labels.get("page_size"))
+    if engine == "sglang" and pages and page:
+        facts.append(("kv_capacity_tokens", pages * page, "tokens"))
+    return facts
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text) if text is not None else None
+    except ValueError:
+        return None
+    return value if value is not None and math.isfinite(value) else None

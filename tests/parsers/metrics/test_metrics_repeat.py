@@ -1,0 +1,63 @@
+"""The fast way for scrapes that repeat must not differ from the slow one."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from metric_reading import EPOCH, read_dump
+
+NAMES = ("vllm:num_requests_running", "vllm:num_requests_waiting", "sglang:token_usage", "go_goroutines")
+VALUES = st.sampled_from(("0", "1", "2.5", "NaN", "1e3", "7_7", "bad"))
+LINES = st.one_of(
+    st.tuples(st.sampled_from(NAMES), st.sampled_from(("", '{engine="0"}', '{engine="1"}')), VALUES).map(lambda p: f"{p[0]}{p[1]} {p[2]}"),
+    st.sampled_from(("# HELP vllm:x y z", "# TYPE vllm:x gauge", "# EOF", "", "text", "# scrape_failed")),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(LINES, max_size=6), st.lists(st.tuples(st.integers(0, 6), LINES), max_size=4), st.integers(3, 8))
+def test_any_change_between_scrapes_is_seen(lines: list[str], changes: list[tuple[int, str]], turns: int) -> None:
+    scrapes = []
+    for turn in range(turns):
+        own = list(lines)
+        if turn > 1:
+            for at, line in changes[: turn - 1]:
+                own[at : at + (turn % 2)] = [line]
+        scrapes.append([f"# scrape_ts {EPOCH + turn}", *own])
+    text = "".join(f"{line}\n" for scrape in scrapes for line in scrape)
+    fast = read_dump(text, "prometheus_text")
+    # a blank before each moment makes their beginnings differ, and a scrape is never taken for the one before
+    slow = read_dump(
+        "".join(f"{' ' * (n % 2 and at == 0)}{line}\n" for n, scrape in enumerate(scrapes) for at, line in enumerate(scrape)),
+        "prometheus_text",
+    )
+    assert fast.samples == slow.samples
+    assert fast.read.counts == slow.read.counts
+
+
+@pytest.mark.parametrize("series", [1, 50])
+def test_values_of_many_equal_scrapes_are_kept_apart(series: int) -> None:
+    dice = random.Random(3)
+    wanted: dict[int, list[float]] = {n: [] for n in range(series)}
+    text = ""
+    for turn in range(200):
+        text += f"# scrape_ts {EPOCH + turn}\n"
+        for n in range(series):
+            before = wanted[n][-1] if wanted[n] else 0.0
+            wanted[n].append(before + (dice.random() < 0.3) * dice.randrange(9))
+            text += f'vllm:num_preemptions_total{{engine="{n}"}} {wanted[n][-1]}\n'
+    dump = read_dump(text, block=10_000)
+    for n in range(series):
+        assert dump.values("vllm:num_preemptions_total", engine=str(n)) == wanted[n]
+        assert dump.times("vllm:num_preemptions_total", engine=str(n)) == [EPOCH + t for t in range(200)]
+    assert dump.read.counts.ignored == 200
+
+
+def test_what_stands_behind_the_end_mark_is_another_scrape() -> None:
+    body = "vllm:num_requests_running 1\n# EOF\nvllm:num_requests_waiting 2\n"
+    dump = read_dump("".join(f"# scrape_ts {EPOCH + turn}\n{body}" for turn in range(6)))
+    assert len(dump.values("vllm:num_requests_running")) == 6
+    assert dump.values("vllm:num_requests_waiting") == []

@@ -1,0 +1,89 @@
+"""What promtool prints of a database."""
+
+from __future__ import annotations
+
+import pytest
+from metric_reading import EPOCH, claimed_by, read_dump
+
+NAME = "vllm:num_preemptions_total"
+
+
+def dump_lines(count: int = 5, name: str = NAME) -> str:
+    return "".join(f'{{__name__="{name}", engine="0", instance="h:8000"}} {n} {EPOCH + n}061\n' for n in range(count))
+
+
+def openmetrics(count: int = 5) -> str:
+    lines = "".join(f'{NAME}{{engine="{e}",instance="h:8000"}} {n} {EPOCH + n}.061\n' for e in range(2) for n in range(count))
+    return lines + "# EOF\n"
+
+
+def test_a_dump_is_read_series_by_series() -> None:
+    text = dump_lines() + dump_lines(3, "vllm:num_requests_running") + dump_lines(2, "node_load1") + dump_lines(2, "vllm:x_created")
+    assert claimed_by(text)[0] == "tsdb_dump"
+    dump = read_dump(text)
+    assert dump.of(NAME, engine="0", instance="h:8000") == [((EPOCH + n) * 1_000_000 + 61_000, n) for n in range(5)]
+    counts = dump.read.counts
+    assert (counts.matched, counts.ignored, counts.other, counts.unmatched) == (8, 2, 2, 0)
+    assert dump.records[("vllm:num_requests_running", (("engine", "0"), ("instance", "h:8000")))] == 6
+    assert list(dump.read.streams) == ["h:8000"]
+
+
+def test_an_openmetrics_dump_is_read_series_by_series() -> None:
+    assert claimed_by(openmetrics())[0] == "tsdb_dump"
+    dump = read_dump(openmetrics())
+    assert dump.times(NAME, engine="1", instance="h:8000") == [EPOCH + n + 0.061 for n in range(5)]
+    assert dump.read.counts.ignored == 1
+
+
+@pytest.mark.parametrize(
+    ("quoted", "value"),
+    [
+        (r"a\tb", "a\tb"),
+        (r"\x07é\"", '\x07é"'),
+        (r"\u200b\U0001f600", "\u200b\U0001f600"),
+        (r"a\\tb", "a\\tb"),
+        (r"\UFFFFFFFF", r"\UFFFFFFFF"),
+    ],
+)
+def test_label_values_are_quoted_as_go_does_it(quoted: str, value: str) -> None:
+    text = f'{{__name__="{NAME}", model_name="{quoted}"}} 1 {EPOCH}000\n'
+    assert read_dump(text, "tsdb_dump").values(NAME, model_name=value) == [1]
+
+
+def test_values_of_every_kind() -> None:
+    text = "".join(
+        f'{{__name__="{NAME}"}} {v} {EPOCH + n}000\n' for n, v in enumerate(("1.796022449369586e+09", "NaN", "+Inf", "5", "x", "1_0"))
+    )
+    dump = read_dump(text, "tsdb_dump")
+    assert dump.values(NAME) == [1796022449.369586, None, float("inf"), 5.0]
+    assert dump.read.counts.unmatched == 2
+
+
+def test_native_histograms_are_told_and_left() -> None:
+    text = dump_lines() + f'{{__name__="vllm:h"}} {{count:3, sum:1.5, (0.5,1]:3}} {EPOCH}000\n'
+    dump = read_dump(text)
+    assert "1 samples of native histograms are not read" in dump.read.notes
+    assert (dump.read.counts.matched, dump.read.counts.unmatched) == (5, 0)
+
+
+def test_what_is_no_sample_is_counted() -> None:
+    text = dump_lines() + f'\nlevel=info msg=done\n{{__name__="{NAME}"}} 1\n{{__name__="{NAME}"}} 1 17\n{{engine="0"}} 1 {EPOCH}000\n'
+    counts = read_dump(text, "tsdb_dump").read.counts
+    assert (counts.matched, counts.ignored, counts.other, counts.unmatched) == (5, 1, 2, 2)
+
+
+def test_a_cut_last_line_is_left() -> None:
+    dump = read_dump(dump_lines()[:-4])
+    assert dump.values(NAME, engine="0", instance="h:8000") == [0, 1, 2, 3]
+    assert (dump.read.counts.last_line_cut, dump.read.notes) == (True, ["the last line is cut"])
+    assert not read_dump(openmetrics().rstrip("\n")).read.counts.last_line_cut
+
+
+def test_blocks_can_end_anywhere() -> None:
+    whole = read_dump(openmetrics(), "tsdb_dump")
+    assert read_dump(openmetrics(), "tsdb_dump", block=7).samples == whole.samples
+
+
+def test_only_other_programs_are_told() -> None:
+    read = read_dump(dump_lines(3, "node_load1")).read
+    assert (read.usable, read.nothing) == (False, "holds samples of other programs only (node_)")
