@@ -19,7 +19,7 @@ class Case:
     """What the answers of one instance are made from: a row per view, and the thresholds.
 
     `open_ended`: requests were still waiting in the incident at the last report of the capture. `idle`: every report
-    shows no running and no waiting request, and not one token was made.
+    shows no running and no waiting request, and not one token was made. `has_log`: an engine's log is in the capture.
     """
 
     instance: str
@@ -29,6 +29,7 @@ class Case:
     running_reports: int
     open_ended: bool
     idle: bool
+    has_log: bool
     rows: dict[str, Row]
     limits: dict[str, float]
 
@@ -368,13 +369,13 @@ def _queue_on_cap(case: Case) -> Answered:
         if (r["plateau_share"] or 0) >= case.limits["plateau_share"] and (r["running_max"] or 0) >= 2 and r["reports"] >= 5:
             return q.answer(
                 case.instance, "cannot_tell",
-                f"The cap is not in the log, but running stood at exactly {r['running_max']} in "
+                f"The cap is not in the capture, but running stood at exactly {r['running_max']} in "
                 f"{say.share(r['plateau_share'])} of the waiting reports, as it does at a cap.", evidence, q.missing(case.engine),
             )  # fmt: skip
         return q.answer(
             case.instance,
             "cannot_tell",
-            "The log does not tell the cap on running requests.",
+            "The capture does not tell the cap on running requests.",
             evidence,
             q.missing(case.engine),
         )
@@ -468,7 +469,7 @@ def _demand(case: Case) -> Answered:
     r = case.row("demand_over_ceiling")
     if r["ceiling_requests"] is None:
         return q.answer(
-            case.instance, "cannot_tell", "The pool's size, or what a request holds of it, is not in the log.",
+            case.instance, "cannot_tell", "The pool's size, or what a request holds of it, is not in the capture.",
             missing=q.missing(case.engine),
         )  # fmt: skip
     evidence = (
@@ -479,7 +480,7 @@ def _demand(case: Case) -> Answered:
     )
     if r["demand_share"] is None:
         return q.answer(
-            case.instance, "cannot_tell", "Running and waiting requests are not both in the log.", evidence, q.missing(case.engine)
+            case.instance, "cannot_tell", "Running and waiting requests are not both in the capture.", evidence, q.missing(case.engine)
         )
     over = r["demand_share"] > 1
     return q.answer(
@@ -696,11 +697,16 @@ def _outside(case: Case) -> Answered:
         Evidence("warnings", r["warnings"], ""),
     )
     if parts:
-        return q.answer(case.instance, "yes", "The log shows " + ", ".join(parts) + ".", evidence)
+        return q.answer(case.instance, "yes", "The capture shows " + ", ".join(parts) + ".", evidence)
     if not case.reports:
         return q.answer(
-            case.instance, "cannot_tell", "No crash, watchdog or restart in the log; without reports a hang cannot be seen.", evidence,
+            case.instance, "cannot_tell", "No crash, watchdog or restart in the capture; without reports a hang cannot be seen.", evidence,
             q.missing(case.engine),
+        )  # fmt: skip
+    if not case.has_log:
+        return q.answer(
+            case.instance, "cannot_tell", "No restart by the metrics; a crash or a watchdog alarm would be in a log, and none is in the "
+            "capture.", evidence, q.missing(case.engine),
         )  # fmt: skip
     return q.answer(case.instance, "no", "No crash, watchdog, hang or restart in the log.", evidence)
 
@@ -710,7 +716,7 @@ def _config(case: Case) -> Answered:
     r = case.row("config_asked_for_it")
     if r["args_source"] is None and r["capacity_tokens"] is None and r["cap"] is None:
         return q.answer(
-            case.instance, "cannot_tell", "The log begins after the start-up lines: the server's arguments are unknown.",
+            case.instance, "cannot_tell", "No start-up lines are in the capture: the server's arguments are unknown.",
             missing=q.missing(case.engine),
         )  # fmt: skip
     demand = case.row("demand_over_ceiling")
@@ -744,6 +750,11 @@ def _config(case: Case) -> Answered:
     if bad:
         text = "; ".join(bad)
         return q.answer(case.instance, "yes", text[0].upper() + text[1:] + ".", evidence)
+    if r["args_source"] is None and r["cap"] is None:
+        return q.answer(
+            case.instance, "cannot_tell", "Nothing bad in what is known of the pool, but the server's arguments are not in the capture.",
+            evidence, q.missing(case.engine),
+        )  # fmt: skip
     return q.answer(case.instance, "no", "None of the known bad settings is in the start-up lines.", evidence)
 
 

@@ -81,6 +81,7 @@ def _instance(con: duckdb.DuckDBPyConnection, name: str) -> InstanceDiagnosis:
         reports=peak["reports"],
         waiting_reports=peak["waiting_reports"],
         running_reports=peak["running_reports"],
+        has_log=_has_log(con, name),
         idle=peak["running"] == 0 and peak["waiting"] == 0 and not peak["tokens_made"],
         open_ended=_open_ended(con, name),
         rows=views,
@@ -102,6 +103,11 @@ def _instance(con: duckdb.DuckDBPyConnection, name: str) -> InstanceDiagnosis:
         peaks=_peaks(case, peak),
         checklist=answer_all(case),
     )
+
+
+def _has_log(con: duckdb.DuckDBPyConnection, name: str) -> bool:
+    sql = "SELECT count(*) AS n FROM sources WHERE format = 'engine_log' AND list_contains(string_split(instance, ','), ?)"
+    return bool(rows(con, sql, name)[0]["n"])
 
 
 def _open_ended(con: duckdb.DuckDBPyConnection, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from dataclasses import replace
 from datetime import datetime
@@ -87,7 +88,7 @@ def _finding(
 def _in_hand(row: Row) -> str:
     running, waiting = row["running_last"], row["waiting_last"]
     if running is None and waiting is None:
-        return "what it had in hand is not in the log"
+        return "what it had in hand is not in the capture"
     return f"{say.count(running, 'request')} running and {say.count(waiting)} waiting at its last report"
 
 
@@ -214,8 +215,8 @@ def _queue(case: Case) -> list[Finding]:
             0,
             _finding(
                 case, "insufficient_data", "low",
-                f"Requests queued {case.when()} (up to {say.count(q['waiting_peak'])}), and for {say.share(unknown)} of the time the log "
-                "shows neither a full pool, nor a cap, nor saturated prefill"
+                f"Requests queued {case.when()} (up to {say.count(q['waiting_peak'])}), and for {say.share(unknown)} of the time the "
+                "capture shows neither a full pool, nor a cap, nor saturated prefill"
                 + (": the cap is not in it." if cap["cap"] is None else "."),
                 window, ("queue_on_l1", "queue_on_cap", "prefill_bottleneck"),
             ),
@@ -224,7 +225,7 @@ def _queue(case: Case) -> list[Finding]:
 
 
 def _looks_capped(case: Case, shares: dict[str, float]) -> bool:
-    """Without a cap in the log: running stands still while requests wait and the pool has room."""
+    """Without a cap in the capture: running stands still while requests wait and the pool has room."""
     cap = case.row("queue_on_cap")
     return (
         cap["cap"] is None
@@ -298,7 +299,7 @@ def _queue_finding(case: Case, cause: Cause, weight: float, window: Window, thro
             f"running stood at the cap of {say.count(cap['cap'])} while the pool was used to at most {say.share(cap['usage_max'])}"
             if cap["cap"] is not None
             else f"running stood still at {say.count(cap['running_max'])}, as at a cap, while the pool was used to at most "
-            f"{say.share(cap['usage_max'])}; the cap itself is not in the log"
+            f"{say.share(cap['usage_max'])}; the cap itself is not in the capture"
         )
         rests = ("ttft_broke", "queue_on_cap", "l1_full", "config_asked_for_it")
     else:
@@ -367,11 +368,12 @@ def _no_queue(case: Case, slow: Row | None, ends: list[Row]) -> list[Finding]:
     found += _pd_queues(case)
     ttft = case.row("ttft_broke")
     skew = case.row("load_skewed")
-    if not found and ttft["ttft_n"] and (ttft["ttft_p99_s"] or 0) > case.limits["ttft_s"]:
+    worst = _worst_ttft(ttft)
+    if not found and worst is not None and worst[0] > case.limits["ttft_s"]:
         return [
             _finding(
                 case, "insufficient_data", "low",
-                f"P99 TTFT was {say.seconds(ttft['ttft_p99_s'])} although no queue broke: the log does not tell where the time went.",
+                f"P99 TTFT was {worst[1]} although no queue broke: the capture does not tell where the time went.",
                 Window(None, None), ("ttft_broke", "ttft_split"),
             )
         ]  # fmt: skip
@@ -428,6 +430,17 @@ def _pd_queues(case: Case) -> list[Finding]:
     return sorted(found, key=lambda f: PRECEDENCE.index(f.cause))
 
 
+def _worst_ttft(q: Row) -> tuple[float, str] | None:
+    """P99 TTFT in seconds and in words; of requests pending at the end only the least is known. None without any TTFT."""
+    if not q["ttft_n"]:
+        return None
+    known = q["ttft_p99_s"]
+    if known is not None and math.isfinite(known):
+        return known, say.seconds(known)
+    least = q["ttft_p99_at_least_s"]
+    return None if least is None else (least, f"at least {say.seconds(least)}")
+
+
 def _nothing_known(case: Case, process: list[Cause]) -> Finding:
     q = case.row("outside_scheduler")
     if q["stats_off"]:
@@ -439,6 +452,9 @@ def _nothing_known(case: Case, process: list[Cause]) -> Finding:
     else:
         why = "it holds no scheduler reports: neither running, waiting nor KV usage"
     more = " It does show a restart." if "restart" in process else ""
+    worst = _worst_ttft(case.row("ttft_broke"))
+    if worst is not None:
+        more += f" What is known: P99 TTFT was {worst[1]}."
     return _finding(
         case, "insufficient_data", "low", f"This capture cannot tell what happened: {why}.{more}",
         Window(None, None), ("ttft_broke", "l1_full", "queue_on_l1", "outside_scheduler"),

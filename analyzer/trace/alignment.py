@@ -29,8 +29,11 @@ _MIN_SAMPLES = 6
 _MARGIN = 9.0
 # concordance of the values:
 _MIN_AGREEMENT = 0.7
-# of the evidence that equal values would give, at least this part; a similar shape gives less:
+# of the evidence that equal values would give, at least this part, and the more evidence the smaller that part is: another load
+# of a similar shape (the same benchmark once more, the next hourly burst) gives much evidence, but a small part of the possible.
+# The figures come from made-up servers; see the tests.
 _MIN_SHARE = 0.35
+_ALIKE = 11.0
 # no other offset, and no shift of a source against itself, nearly as good a sample (a load that comes again and again):
 _MAX_REPEAT = 0.6
 # and not just the edges of the sources, where a few samples can match:
@@ -136,9 +139,11 @@ def estimate_offset(reference: Sequence[Signal], other: Sequence[Signal], *, lar
         return None
     rival = _rival(search, best)
     resolution = unsure_s + max(pair.blur_s for pair in pairs)
+    share = scores[best] / max(search.possible[best], 1.0)
     sure = (
         scores[best] >= np.log(search.tried) + _MARGIN
-        and scores[best] >= _MIN_SHARE * search.possible[best]
+        and share >= _MIN_SHARE
+        and sum(pair.score(offset) for pair in pairs) >= np.log(search.tried) + _ALIKE / min(share, 1) ** 3
         and (rival is None or scores[rival] <= scores[best] / 2)
         and agreement >= _MIN_AGREEMENT
         and resolution <= _MAX_RESOLUTION_S

@@ -61,3 +61,24 @@ def test_what_stands_behind_the_end_mark_is_another_scrape() -> None:
     dump = read_dump("".join(f"# scrape_ts {EPOCH + turn}\n{body}" for turn in range(6)))
     assert len(dump.values("vllm:num_requests_running")) == 6
     assert dump.values("vllm:num_requests_waiting") == []
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        ("num_requests_running 9", "num_requests_swapped 8"),
+        ("num_requests_swapped 8", "num_requests_waiting 9"),
+        ("num_requests_running 9", "num_requests_waiting 8", "num_requests_swapped 7"),
+        ("num_requests_swapped 7", "num_requests_running 9", "num_requests_waiting 8"),
+        ("num_requests_running 9",),
+        (),
+    ],
+)
+def test_a_scrape_with_other_series_than_the_one_before_is_read_as_it_is(last: tuple[str, ...]) -> None:
+    same = ("num_requests_running 1", "num_requests_waiting 2")
+    scrapes = [same, same, same, last, same, same, last, last]
+    text = "".join(f"# scrape_ts {EPOCH + n}\n" + "".join(f"vllm:{line}\n" for line in lines) for n, lines in enumerate(scrapes))
+    dump = read_dump(text + f"# scrape_ts {EPOCH + 100}\n", "prometheus_text")
+    for name in ("num_requests_running", "num_requests_waiting", "num_requests_swapped"):
+        wanted = [(EPOCH + n, float(line.split()[1])) for n, lines in enumerate(scrapes) for line in lines if line.startswith(name + " ")]
+        assert list(zip(dump.times(f"vllm:{name}"), dump.values(f"vllm:{name}"), strict=True)) == wanted

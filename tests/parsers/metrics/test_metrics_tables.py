@@ -186,11 +186,12 @@ def test_parquet_is_read_in_every_form(tmp_path: Path, time: pa.Array, labels: p
 def test_parquet_with_a_column_for_each_label(tmp_path: Path) -> None:
     dump = parquet(
         tmp_path,
-        {"time": ISO, "metric": ["vllm:x_bucket", NAME, None], "le": [0.5, float("nan"), None], "engine": [0, 1, 2], "value": [5, None, 1]},
+        {"time": ISO, "metric": ["vllm:x_bucket", NAME, None], "le": [0.5, float("nan"), None], "engine": [0, 1, 2], "value": [5, 4, 1]},
     )
     assert dump.values("vllm:x_bucket", le="0.5", engine="0") == [5]
     counts = dump.read.counts
-    assert (counts.matched, counts.ignored, counts.unmatched) == (1, 1, 1)
+    assert dump.values(NAME, engine="1") == [4]
+    assert (counts.matched, counts.ignored, counts.unmatched) == (2, 0, 1)
 
 
 def test_parquet_with_a_column_for_each_series(tmp_path: Path) -> None:

@@ -325,3 +325,8 @@ def test_digits_that_are_no_number_are_no_rank_and_no_port() -> None:
     dump = read_dump(f'{HEAD}{RUNNING}{{engine="¹",instance="h:²"}} 1\n')
     assert dump.values(RUNNING, engine="¹", instance="h:²") == [1]
     assert dump.read.streams["h:²"].addresses == []
+
+
+def test_the_servers_date_is_never_that_of_the_scrape_before_it() -> None:
+    dump = read_dump(f"{scrape(0)}HTTP/1.1 200 OK\r\ndate: Mon, 30 Nov 2026 07:07:56 GMT\r\n\r\n{scrape(1)}")
+    assert dump.of(RUNNING, engine="0") == [(EPOCH * 1_000_000, 1)]
