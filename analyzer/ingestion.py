@@ -154,6 +154,7 @@ def _read_one(
         return None
     if not read.usable:
         problems.append(Problem(item.name, read.nothing, unusable=True))
+        spool.drop()
     stored = StoredSource(
         source_id=source_id,
         path=item.name,

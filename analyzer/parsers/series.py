@@ -190,11 +190,15 @@ class SeriesWriter:
         if self._percent:
             read.notes.append(f"{len(self._percent)} series of shares are in percent: divided by 100")
             self._spool.change_batches("samples", self._divided)
+        serving = {s.stream for s in self._all if s.engine != "process"}
         for number, series in enumerate(self._all):
+            # every exporter tells of its process: those of other programs are none of ours
+            if serving and series.stream not in serving:
+                continue
             self._spool.add("series", self._row(number, series))
-            read.engines.add(series.engine) if series.engine != "process" else None
             stream = read.streams.setdefault(series.stream, Stream(series.stream, kind="metrics"))
             if series.engine != "process":
+                read.engines.add(series.engine)
                 stream.engines.add(series.engine)
         for stream in read.streams.values():
             address = _address(stream.origin) or next(

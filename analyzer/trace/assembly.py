@@ -136,7 +136,8 @@ def _with_starts(table: pa.Table | None, source: StoredSource, identity: Identit
 
 def _starts_of(source: StoredSource, identity: Identity, shift: timedelta) -> Iterator[dict[str, Any]]:
     for name, runs in identity.runs.items():
-        for run in runs:
+        # of a process that is nobody's server only its start time may be known
+        for run in runs if name in identity.serving else ():
             if run.source_id == source.source_id and run.start is not None:
                 stream = next((d["origin"] for d in source.streams if identity.instance[source.source_id, d["origin"]] == name), "")
                 yield {

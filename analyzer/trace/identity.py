@@ -62,9 +62,10 @@ class Run:
 
 @dataclass(slots=True)
 class Identity:
-    """Instance by (source, stream), runs by instance, and how each name was found."""
+    """Instance by (source, stream), runs by instance, how each name was found, and which instances have an engine."""
 
     instance: dict[tuple[str, str], str] = field(default_factory=dict)
+    serving: set[str] = field(default_factory=set)
     runs: dict[str, list[Run]] = field(default_factory=dict)
     aliases: list[dict[str, str]] = field(default_factory=list)
 
@@ -122,6 +123,7 @@ def identify(streams: list[SourceStream], rules: list[InstanceRule]) -> Identity
     _part_loopback(identity, streams)
     _split_engines(identity, streams)
     _find_runs(identity, streams)
+    identity.serving = {identity.instance[s.source_id, s.stream.origin] for s in streams if s.stream.engines - {"process"}}
     return identity
 
 

@@ -61,6 +61,12 @@ class Spool:
             writer.close()
         self._writers.clear()
 
+    def drop(self) -> None:
+        """Forget all rows; the spool is closed."""
+        for path in self._folder.glob("*.arrows"):
+            path.unlink()
+        self.counts.clear()
+
     def batches(self, table: str) -> Iterator[pa.RecordBatch]:
         """The rows of `table` again, after `close`."""
         path = self._folder / f"{table}.arrows"

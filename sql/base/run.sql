@@ -10,7 +10,7 @@ WITH seen AS (
     -- without any report of the server, what others saw of it
     SELECT instance, run_id, engine, unnest([first_ts, last_ts]) AS ts
     FROM _series_used
-    WHERE instance NOT IN (SELECT instance FROM scheduler_clean)
+    WHERE engine <> 'process' AND instance NOT IN (SELECT instance FROM scheduler_clean)
     UNION ALL
     SELECT instance, run_id, engine, unnest([coalesce(arrival_ts, ts), finish_ts]) AS ts
     FROM requests

@@ -44,6 +44,7 @@ def source_read(
         format=name,
         counts=counts,
         streams=read.streams if usable else {},
+        versions=read.versions,
         engines=read.engines,
         first_ts=_moment(writer.first),
         last_ts=_moment(writer.last),
