@@ -10,9 +10,12 @@ from rich.text import Text
 
 from analyzer.diagnosis import say
 from analyzer.diagnosis.model import Answered, Diagnosis, InstanceDiagnosis
+from analyzer.report import fmt, source_words
 
 _STYLE = {"yes": "bold red", "no": "green", "partly": "yellow", "cannot_tell": "dim"}
 _GREEN = ("none",)
+MAX_SOURCES = 40
+MAX_SOURCE_NOTES = 3
 
 
 def summary(diagnosis: Diagnosis, *, to_file: bool) -> str:
@@ -49,15 +52,31 @@ def _print(console: Console, diagnosis: Diagnosis) -> None:
         for signal, flag in sorted(missing):
             console.print(Text(f"  {signal}: {flag}"))
     console.print(Text("\nRead:", style="bold"))
-    for s in diagnosis.sources:
-        console.print(
-            Text(
-                f"  {s['path']}: {s['lines']:,} lines = {s['matched_lines']:,} matched + {s['ignored_lines']:,} ignored + "
-                f"{s['unmatched_lines']:,} unmatched + {s['other_lines']:,} other"
-            )
-        )
-        for note in (s["notes"] or "").splitlines():
-            console.print(Text(f"    {note}", style="dim"))
+    for source in diagnosis.sources[:MAX_SOURCES]:
+        _print_source(console, source)
+    if len(diagnosis.sources) > MAX_SOURCES:
+        console.print(Text(f"  and {fmt.plural(len(diagnosis.sources) - MAX_SOURCES, 'input')} more; --json has them all"))
+
+
+def _print_source(console: Console, source: source_words.Source) -> None:
+    """What one input gave, then when and by whose clock, then the first of its notes."""
+    path = fmt.clean(source.get("path"), 240)
+    nothing = fmt.clean(source.get("nothing"), 300)
+    if nothing:
+        console.print(Text(f"  {path}: nothing ({nothing})"))
+    else:
+        kind = source_words.read_as(source)
+        release = source_words.version(source)
+        console.print(Text(f"  {path}: {kind}{f' {release}' if release else ''}; {source_words.gave(source) or 'not counted'}"))
+        start, end = fmt.to_utc(source.get("first_ts")), fmt.to_utc(source.get("last_ts"))
+        when = [f"{fmt.span(start, end)} UTC"] if start or end else []
+        lines = ", ".join(part for part in (*when, source_words.clock(source), source_words.offset(source)) if part)
+        console.print(Text(f"    {lines}", style="dim"))
+    notes = str(source.get("notes") or "").splitlines()
+    for note in notes[:MAX_SOURCE_NOTES]:
+        console.print(Text(f"    {fmt.clean(note, 200)}", style="dim"))
+    if len(notes) > MAX_SOURCE_NOTES:
+        console.print(Text(f"    and {fmt.plural(len(notes) - MAX_SOURCE_NOTES, 'note')} more; --json has them all", style="dim"))
 
 
 def _peaks(diagnosis: Diagnosis) -> Table:

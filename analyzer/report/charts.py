@@ -53,7 +53,8 @@ class TimeAxis:
 class Segment:
     """A stretch without gaps: `points` are (epoch s, low, high), each holding until the next.
 
-    The last point holds until `end`. A line is drawn at `high`; a band is filled from `low` to `high`.
+    The last point holds until `end`. A line is drawn at `high`; a band is filled from `low` to `high`, and to the upper
+    end of the axis where `high` is infinite.
     """
 
     points: tuple[tuple[float, float, float], ...]
@@ -62,18 +63,19 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One curve. `style` names a CSS class, which sets colour and dashes."""
+    """One curve. `style` names a CSS class, which sets colour and dashes; what is `under` is drawn below the others."""
 
     name: str
     style: str
     segments: tuple[Segment, ...]
     band: bool = False
     filled: bool = False
+    under: bool = False
 
     @property
     def peak(self) -> float | None:
-        """The highest value, None without points."""
-        return max((p[2] for s in self.segments for p in s.points), default=None)
+        """The highest finite value, None without one."""
+        return max((p[2] for s in self.segments for p in s.points if math.isfinite(p[2])), default=None)
 
     @property
     def peak_at(self) -> float | None:
@@ -114,6 +116,7 @@ class Lane:
     symbol: Literal["bar", "cross", "triangle", "dot"]
     marks: tuple[Mark, ...]
     summary: str = ""
+    note: str = ""
 
 
 def downsample(values: Sequence[float | None], limit: int = MAX_POINTS) -> list[int]:
@@ -335,7 +338,7 @@ def render_panel(panel: Panel, axis: TimeAxis, *, uid: str) -> Markup:
             )
         )
     curves = []
-    for series in panel.series:
+    for series in sorted(panel.series, key=lambda s: not s.under):
         if series.band or series.filled:
             d = "".join(_area(s, axis, y, to_zero=not series.band) for s in series.segments)
             curves.append(element("path", {"class": f"band s-{series.style}", "d": d}))

@@ -1,7 +1,7 @@
 """From a diagnosis and an opened trace to the report's data.
 
-`build_report` reads the diagnosis and two views (`timeline`, `event`) and decides what is shown, in
-which order, and where it is capped. Text from the trace is cleaned here (control characters, length)
+`build_report` reads the diagnosis and the views over time (`timeline`, `event`, and those that tell who said
+what) and decides what is shown, in which order, and where it is capped. Text from the trace is cleaned here (control characters, length)
 and escaped later, by the templates.
 """
 
@@ -23,7 +23,7 @@ from analyzer.diagnosis.model import (
     Window,
 )
 from analyzer.report import fmt, words
-from analyzer.report.inputs import fact_groups, line_totals, name_of, source_views
+from analyzer.report.inputs import fact_groups, name_of, source_totals, source_views
 from analyzer.report.model import (
     MAX_CHARTED_INSTANCES,
     MAX_EVIDENCE,
@@ -84,8 +84,8 @@ def build_report(con: duckdb.DuckDBPyConnection, diagnosis: Diagnosis) -> Report
         findings=cap((_finding_view(f, questions) for f in extra), MAX_FINDINGS),
         missing=_missing_views(diagnosis.checklist, *(d.checklist for d in ordered)),
         facts=fact_groups(diagnosis, [d.instance for d in ordered]),
-        sources=source_views(diagnosis.sources),
-        totals=line_totals(diagnosis.sources),
+        sources=source_views(con, diagnosis.sources),
+        totals=source_totals(diagnosis.sources),
         notes=cap((fmt.clean(n, 600) for n in diagnosis.notes), MAX_NOTES),
     )
 
@@ -208,7 +208,7 @@ def _instance_view(
     sql_seen: dict[tuple[str, str], str],
 ) -> InstanceView:
     window = _first_known(diagnosis.window, diagnosis.verdict.window)
-    drawn = build_timelines(con, diagnosis.instance, window, uid=anchor)
+    drawn = build_timelines(con, diagnosis.instance, window, engine=diagnosis.engine, uid=anchor)
     findings = [f for f in diagnosis.findings if f != diagnosis.verdict]
     questions = {a.id: Link(_question_text(a), f"#{anchor}-q{a.number:02d}") for a in diagnosis.checklist}
     return InstanceView(

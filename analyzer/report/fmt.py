@@ -241,6 +241,18 @@ def span(start: datetime | None, end: datetime | None) -> str:
     return f"{instant(start, fraction=fine)} to {second}"
 
 
+def clock_span(start: datetime | None, end: datetime | None) -> str:
+    """A time range within one page: times of day, with the dates where it goes over midnight."""
+    if start is None or end is None or _date(start) != _date(end):
+        return span(start, end)
+    return clock(start) if clock(start) == clock(end) else f"{clock(start)} to {clock(end)}"
+
+
+def signed_duration(seconds: float) -> str:
+    """A shift of a clock, always with its sign: `+7 h`, `-90 s`."""
+    return "+" + duration(seconds) if seconds > 0 else duration(seconds)
+
+
 def plural(count: int, word: str, many: str = "") -> str:
     """`1 row`, `2 rows`; `many` for irregular plurals."""
     return f"{number(count)} {word if count == 1 else many or word + 's'}"

@@ -1,12 +1,14 @@
-"""What was read: facts with the line they came from, sources with what became of their lines."""
+"""What was read: facts with the line or metric they came from, sources with what they gave."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import duckdb
+
 from analyzer.diagnosis.model import Diagnosis, Window
-from analyzer.report import fmt
+from analyzer.report import fmt, source_words
 from analyzer.report.model import (
     MAX_CHARTED_INSTANCES,
     MAX_FACTS_PER_INSTANCE,
@@ -15,7 +17,7 @@ from analyzer.report.model import (
     Capped,
     FactGroup,
     FactView,
-    LineTotals,
+    SourceTotals,
     SourceView,
     cap,
 )
@@ -64,7 +66,10 @@ def _fact_view(fact: Mapping[str, Any], paths: Mapping[Any, Any]) -> FactView:
     run = fmt.clean(fact.get("run_id"), 20)
     if fact.get("dp") is not None:
         run = f"{run} dp{fact['dp']}".strip()
-    return FactView(run, key, value or fmt.NOT_REPORTED, _read_from(fact, paths))
+    told_by = fmt.clean(fact.get("read_from"), 120)
+    # A line's format is named ENGINE.FORMAT, a metric as it is exported.
+    metric = told_by if ":" in told_by else ""
+    return FactView(run, key, value or fmt.NOT_REPORTED, _read_from(fact, paths), metric)
 
 
 def _read_from(fact: Mapping[str, Any], paths: Mapping[Any, Any]) -> str:
@@ -77,65 +82,44 @@ def _read_from(fact: Mapping[str, Any], paths: Mapping[Any, Any]) -> str:
     return fmt.clean(source or fact.get("read_from"), 240)
 
 
-def source_views(sources: Sequence[Mapping[str, Any]]) -> Capped[SourceView]:
+def source_views(con: duckdb.DuckDBPyConnection, sources: Sequence[Mapping[str, Any]]) -> Capped[SourceView]:
     """The inputs in the order in which they were given."""
-    return cap(map(_source_view, sources), MAX_SOURCES)
+    series = dict(con.execute("SELECT source_id, count(*) FROM series GROUP BY source_id").fetchall())
+    return cap((_source_view(s, series.get(s.get("source_id"), 0)) for s in sources), MAX_SOURCES)
 
 
-def _source_view(source: Mapping[str, Any]) -> SourceView:
-    counts = {name: _count(source, name) for name in ("matched", "ignored", "unmatched", "other")}
-    lines = source.get("lines")
-    known = [c for c in counts.values() if c is not None]
-    versions = [fmt.clean(source.get(f"version_{end}"), 40) for end in ("min", "max")]
-    version = " to ".join(dict.fromkeys(v for v in versions if v))
-    if version and source.get("version_from"):
-        version += f" ({fmt.clean(source['version_from'], 20)})"
-    read_as = [fmt.clean(source.get("format"), 60), fmt.clean(source.get("engines"), 60)]
-    wrapper = fmt.clean(source.get("wrapper"), 40)
+def _source_view(source: Mapping[str, Any], series: int) -> SourceView:
     notes = [fmt.clean(n, 300) for n in str(source.get("notes") or "").splitlines() if n.strip()]
     return SourceView(
         path=fmt.clean(source.get("path"), 240) or "unnamed input",
         instance=fmt.clean(source.get("instance"), 120),
-        read_as=", ".join(p for p in read_as if p) + (f", in {wrapper}" if wrapper else ""),
-        version=version,
+        read_as=source_words.read_as(source),
+        version=source_words.version(source),
         size=source.get("bytes"),
-        lines=lines,
-        **counts,
-        adds_up=sum(known) == lines if lines is not None and len(known) == 4 else None,
+        gave=source_words.gave(source),
+        adds_up=source_words.adds_up(source),
+        series=series,
         window=Window(fmt.to_utc(source.get("first_ts")), fmt.to_utc(source.get("last_ts"))),
-        clock=_clock_words(source),
+        clock=source_words.clock(source),
+        offset=source_words.offset(source),
+        nothing=fmt.clean(source.get("nothing"), 300),
         cut=bool(source.get("cut")),
         notes=cap(notes, MAX_SOURCE_NOTES),
     )
 
 
-def _count(source: Mapping[str, Any], name: str) -> int | None:
-    value = source.get(f"{name}_lines")
-    return value if isinstance(value, int) else None
+def source_totals(sources: Sequence[Mapping[str, Any]]) -> SourceTotals:
+    """Counts summed over all inputs; what an input does not tell counts as nothing."""
 
+    def total(name: str, unit: str) -> int:
+        return sum(v for s in sources if source_words.unit_of(s) == unit and isinstance(v := s.get(name), int))
 
-def _clock_words(source: Mapping[str, Any]) -> str:
-    """Which stamps were believed, and what zone they were taken for."""
-    clock = source.get("clock")
-    offset = source.get("utc_offset_s")
-    if not clock and offset is None:
-        return "no time stamps" if source.get("first_ts") is None else "not said"
-    if clock == "outer":
-        return "the collector's stamps"
-    which = "the log's own stamps" if clock in (None, "inner") else fmt.clean(clock, 40)
-    return which + (f", taken as {fmt.utc_offset(float(offset))}" if offset is not None else "")
-
-
-def line_totals(sources: Sequence[Mapping[str, Any]]) -> LineTotals:
-    """Line counts summed over all inputs; what an input does not tell counts as nothing."""
-
-    def total(name: str) -> int:
-        return sum(v for s in sources if isinstance(v := s.get(name), int))
-
-    return LineTotals(
-        lines=total("lines"),
-        matched=total("matched_lines"),
-        ignored=total("ignored_lines"),
-        unmatched=total("unmatched_lines"),
-        other=total("other_lines"),
+    return SourceTotals(
+        lines=total("lines", "lines"),
+        matched=total("matched_lines", "lines"),
+        ignored=total("ignored_lines", "lines"),
+        unmatched=total("unmatched_lines", "lines"),
+        other=total("other_lines", "lines"),
+        samples=total("records", "samples"),
+        requests=total("records", "requests"),
     )

@@ -93,8 +93,9 @@ class PeakView:
 class Severity:
     """How bad it was, as far as the timeline can say. Seconds; shares 0..1; None where unknown.
 
-    `ttft_*` are of per-bucket P99: the highest within the window, and the median before it.
-    `wait_est_peak_s` estimates queue wait and is not a TTFT.
+    `ttft_*` are of per-bucket P99: the highest within the window, and the median before it. With `ttft_open` some P99 was
+    longer than that highest value: beyond a histogram's last bound, or of the `ttft_pending` requests that never got a
+    first token. `wait_est_peak_s` estimates queue wait and is not a TTFT.
     """
 
     duration_s: float | None = None
@@ -102,6 +103,8 @@ class Severity:
     ttft_p99_peak_s: float | None = None
     ttft_p99_before_s: float | None = None
     ttft_source: str = ""
+    ttft_open: bool = False
+    ttft_pending: int = 0
     wait_est_peak_s: float | None = None
 
 
@@ -118,7 +121,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """One row of the timeline as a table: highest values in the interval; counts are sums."""
+    """One row of the timeline as a table: highest values in the interval; counts are sums.
+
+    With `ttft_open` a P99 in the interval was longer than `ttft_p99_s`, or than anything measured where that is None.
+    """
 
     at: datetime | None
     waiting: float | None
@@ -129,6 +135,7 @@ class TimelineRow:
     prompt_tps: float | None
     gen_tps: float | None
     ttft_p99_s: float | None
+    ttft_open: bool
     wait_est_s: float | None
 
 
@@ -228,12 +235,13 @@ class InstanceRow:
 
 @dataclass(frozen=True, slots=True)
 class FactView:
-    """One fact and where it was read."""
+    """One fact and where it was read; `metric` is the metric that told it, empty for a line of a log."""
 
     run: str
     key: str
     value: str
     source: str
+    metric: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,34 +254,37 @@ class FactGroup:
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """One input and what became of its lines. `adds_up` is None when a count is unknown."""
+    """One input and what it gave, in words. `adds_up` is None when a count of lines is unknown; `nothing` says what an
+    input held that gave nothing, and `offset` what was added to its times.
+    """
 
     path: str
     instance: str
     read_as: str
     version: str
     size: int | None
-    lines: int | None
-    matched: int | None
-    ignored: int | None
-    unmatched: int | None
-    other: int | None
+    gave: str
     adds_up: bool | None
+    series: int
     window: Window
     clock: str
+    offset: str
+    nothing: str
     cut: bool
     notes: Capped[str]
 
 
 @dataclass(frozen=True, slots=True)
-class LineTotals:
-    """Line counts over all inputs, those not listed included."""
+class SourceTotals:
+    """Counts over all inputs, those not listed included: lines of logs and their fates, samples, requests."""
 
     lines: int
     matched: int
     ignored: int
     unmatched: int
     other: int
+    samples: int
+    requests: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,5 +313,5 @@ class ReportData:
     missing: Capped[MissingView]
     facts: Capped[FactGroup]
     sources: Capped[SourceView]
-    totals: LineTotals
+    totals: SourceTotals
     notes: Capped[str]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import median
-from typing import Any
 
 import duckdb
 
 from analyzer.diagnosis.model import Window
 from analyzer.report import fmt, words
-from analyzer.report.charts import MAX_MARKS, Lane, Mark, Panel, Series, TimeAxis, segments
+from analyzer.report.buckets import Bucket, read_buckets
+from analyzer.report.charts import TimeAxis
+from analyzer.report.lanes import lanes
 from analyzer.report.model import (
     MAX_EVENT_ROWS,
     MAX_TABLE_ROWS,
@@ -23,44 +24,13 @@ from analyzer.report.model import (
     Timeline,
     TimelineRow,
 )
+from analyzer.report.panels import panels
+from analyzer.report.told import Told, read_told
+from analyzer.report.ttft_panel import pending_in, ttft_sources
 
 MAX_RULES = 40
 # An incident shorter than this share of the capture gets a chart of its own.
 CLOSEUP_SHARE = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class _Bucket:
-    """One row of `timeline`; times in epoch seconds, NULL and non-finite numbers are None."""
-
-    start: float
-    end: float
-    run: str
-    values: dict[str, float | None]
-    ttft_source: str
-
-    def get(self, name: str) -> float | None:
-        return self.values[name]
-
-
-_COLUMNS = (
-    "running",
-    "waiting",
-    "kv_usage",
-    "prompt_tps",
-    "gen_tps",
-    "retracted",
-    "preempted",
-    "wait_est_s",
-    "ttft_p50_s",
-    "ttft_p95_s",
-    "ttft_p99_s",
-    "ttft_n",
-    "l1_used_tokens",
-    "l1_evictable_tokens",
-    "l1_available_tokens",
-    "l2_used_share",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,54 +45,40 @@ class Drawn:
     severity: Severity
 
 
-def build_timelines(con: duckdb.DuckDBPyConnection, instance: str, window: Window, *, uid: str) -> Drawn:
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What is drawn: one instance, its buckets, who told what of it, and its incident."""
+
+    con: duckdb.DuckDBPyConnection
+    instance: str
+    engine: str | None
+    buckets: Sequence[Bucket]
+    told: Told
+    window: Window
+    rules: Sequence[tuple[float, str]]
+
+
+def build_timelines(con: duckdb.DuckDBPyConnection, instance: str, window: Window, *, engine: str | None, uid: str) -> Drawn:
     """Charts, table, events and severity of one instance; `uid` prefixes the ids of the charts."""
-    buckets = _read_buckets(con, instance)
+    buckets = read_buckets(con, instance)
+    told = read_told(con, instance)
     extent = _extent(con, instance, buckets)
     whole = closeup = None
     if extent is not None:
         rules, hidden = _rules(con, instance, buckets)
-        whole = _timeline(con, instance, buckets, extent, window, rules, f"{uid}-all", "Whole capture")
+        subject = _Subject(con, instance, engine, buckets, told, window, rules)
+        whole = _timeline(subject, extent, f"{uid}-all", "Whole capture")
         if hidden:
             many = fmt.plural(hidden, "start, crash or shutdown", "starts, crashes or shutdowns")
             whole = replace(whole, notes=(*whole.notes, f"{many} more than the vertical lines show."))
         near = _closeup_range(extent, window)
         if near is not None:
-            closeup = _timeline(con, instance, buckets, near, window, rules, f"{uid}-near", "Around the incident")
-    table, step = _table(buckets)
-    return Drawn(whole, closeup, table, step, _event_rows(con, instance), _severity(buckets, window, extent))
+            closeup = _timeline(subject, near, f"{uid}-near", "Around the incident")
+    table, step = _table(buckets, told)
+    return Drawn(whole, closeup, table, step, _event_rows(con, instance), _severity(buckets, told, window, extent))
 
 
-def _read_buckets(con: duckdb.DuckDBPyConnection, instance: str) -> list[_Bucket]:
-    rows = con.execute(
-        f"""
-        SELECT epoch_us(bucket_ts), bucket_s::DOUBLE, run_id, ttft_source::VARCHAR,
-               {", ".join(f"{c}::DOUBLE" for c in _COLUMNS)}
-        FROM timeline
-        WHERE instance IS NOT DISTINCT FROM ? AND bucket_ts IS NOT NULL
-        ORDER BY bucket_ts, run_id
-        """,
-        [instance or None],
-    ).fetchall()
-    buckets = []
-    for start_us, width, run, ttft_source, *values in rows:
-        start = start_us / 1e6
-        buckets.append(
-            _Bucket(
-                start=start,
-                end=start + (width if width and math.isfinite(width) and width > 0 else 1.0),
-                run=run or "",
-                values={
-                    name: value if value is not None and math.isfinite(value) else None
-                    for name, value in zip(_COLUMNS, values, strict=True)
-                },
-                ttft_source=fmt.clean(ttft_source, 60),
-            )
-        )
-    return buckets
-
-
-def _extent(con: duckdb.DuckDBPyConnection, instance: str, buckets: Sequence[_Bucket]) -> tuple[float, float] | None:
+def _extent(con: duckdb.DuckDBPyConnection, instance: str, buckets: Sequence[Bucket]) -> tuple[float, float] | None:
     """The time range to draw: all buckets, and events too unless they lie far away from them."""
     first, last = con.execute(
         """
@@ -165,7 +121,7 @@ def _epoch(moment: datetime) -> float:
     return known.timestamp()
 
 
-def _rules(con: duckdb.DuckDBPyConnection, instance: str, buckets: Sequence[_Bucket]) -> tuple[tuple[tuple[float, str], ...], int]:
+def _rules(con: duckdb.DuckDBPyConnection, instance: str, buckets: Sequence[Bucket]) -> tuple[tuple[tuple[float, str], ...], int]:
     """Vertical lines: the first start, crash and shutdown of each run, and how many were left out."""
     rows = con.execute(
         """
@@ -192,18 +148,10 @@ def _rules(con: duckdb.DuckDBPyConnection, instance: str, buckets: Sequence[_Buc
     return tuple(rules[:MAX_RULES]), max(0, len(rules) - MAX_RULES)
 
 
-def _timeline(
-    con: duckdb.DuckDBPyConnection,
-    instance: str,
-    every: Sequence[_Bucket],
-    extent: tuple[float, float],
-    window: Window,
-    rules: Sequence[tuple[float, str]],
-    uid: str,
-    title: str,
-) -> Timeline:
+def _timeline(subject: _Subject, extent: tuple[float, float], uid: str, title: str) -> Timeline:
     start, end = extent
-    buckets = [b for b in every if b.end > start and b.start < end]
+    window = subject.window
+    buckets = [b for b in subject.buckets if b.end > start and b.start < end]
     if buckets:
         # Whole buckets, so that nothing is drawn beyond the axis.
         start = min(start, buckets[0].start)
@@ -214,214 +162,15 @@ def _timeline(
         right = _epoch(window.end) if window.end else end
         if left < end and right > start:
             shade = (max(left, start), min(right, end))
-    axis = TimeAxis(start, end, shade, tuple(r for r in rules if start <= r[0] <= end))
+    axis = TimeAxis(start, end, shade, tuple(r for r in subject.rules if start <= r[0] <= end))
     notes: list[str] = []
-    panels = _panels(buckets, notes)
-    lanes = _lanes(con, instance, buckets, axis, notes)
+    drawn = panels(buckets, subject.told, subject.engine, notes)
+    marked = lanes(subject.con, subject.instance, buckets, subject.told, axis, notes)
     widths = sorted({b.end - b.start for b in buckets})
-    return Timeline(uid, title, axis, widths[-1] if widths else None, panels, lanes, tuple(notes))
+    return Timeline(uid, title, axis, widths[-1] if widths else None, drawn, marked, tuple(notes))
 
 
-def _panels(buckets: Sequence[_Bucket], notes: list[str]) -> tuple[Panel, ...]:
-    times = [(b.start, b.end) for b in buckets]
-    breaks = [
-        i
-        for i in range(1, len(buckets))
-        if buckets[i].run != buckets[i - 1].run or buckets[i].start > buckets[i - 1].end + 0.5 * (buckets[i].end - buckets[i].start)
-    ]
-
-    def column(name: str) -> list[float | None]:
-        return [b.get(name) for b in buckets]
-
-    def curve(name: str, label: str, style: str, *, filled: bool = False) -> Series:
-        return Series(label, style, segments(times, column(name), breaks), filled=filled)
-
-    sources = _ttft_sources(buckets)
-    ttft = (
-        curve("ttft_p99_s", "P99", "p99"),
-        curve("ttft_p95_s", "P95", "p95"),
-        curve("ttft_p50_s", "P50", "p50"),
-        curve("wait_est_s", "queue wait, estimated from waiting / admission rate (not TTFT)", "estimate"),
-    )
-    has_ttft = any(s.segments for s in ttft[:3])
-    drawn = [
-        Panel(
-            "ttft",
-            "Time to first token" if has_ttft else "Queue wait (estimate)",
-            "s",
-            ttft,
-            note=(f"TTFT per bucket, read from: {sources}." if sources else "TTFT per bucket.")
-            if has_ttft
-            else "TTFT was not recorded. The curve is an estimate of the wait in the queue only.",
-        ),
-        Panel(
-            "requests",
-            "Requests waiting and running",
-            "requests",
-            (curve("waiting", "waiting", "waiting", filled=True), curve("running", "running", "running")),
-            note="Highest in each bucket, summed over ranks.",
-        ),
-        _kv_panel(buckets, times, breaks, curve, notes),
-        Panel("prompt", "Prefill throughput", "tokens/s", (curve("prompt_tps", "prompt", "prompt"),), height=70),
-        Panel("gen", "Decode throughput", "tokens/s", (curve("gen_tps", "generation", "gen"),), height=70),
-    ]
-    panels = []
-    for panel in drawn:
-        series = tuple(s for s in panel.series if s.segments)
-        if series:
-            panels.append(Panel(panel.key, panel.title, panel.unit, series, panel.top, panel.height, panel.note))
-        elif panel.key != "ttft":
-            notes.append(f"{panel.title}: not reported in this time range.")
-        else:
-            notes.append("Time to first token: not recorded, and the queue wait could not be estimated.")
-    return tuple(panels)
-
-
-def _kv_panel(
-    buckets: Sequence[_Bucket],
-    times: Sequence[tuple[float, float]],
-    breaks: Sequence[int],
-    curve: Callable[..., Series],
-    notes: list[str],
-) -> Panel:
-    """KV usage, 0..100 % always, over the three states of the pool where all three are known."""
-    used: list[float | None] = []
-    cached: list[float | None] = []
-    for bucket in buckets:
-        states = [bucket.get(f"l1_{s}_tokens") for s in ("used", "evictable", "available")]
-        known = [s for s in states if s is not None]
-        total = sum(known)
-        if len(known) < 3 or total <= 0:
-            used.append(None)
-            cached.append(None)
-        else:
-            used.append(known[0] / total)
-            cached.append((known[0] + known[1]) / total)
-    if any((b.get("kv_usage") or 0) > 1 for b in buckets):
-        notes.append("KV usage above 100 % was reported; it is drawn at 100 %.")
-    return Panel(
-        "kv",
-        "KV cache",
-        "share",
-        (
-            Series("L1 used: locked by running requests", "used", segments(times, used, breaks), band=True),
-            Series(
-                "L1 evictable: cached prefixes nobody holds",
-                "evictable",
-                segments(times, cached, breaks, low=used),
-                band=True,
-            ),
-            curve("kv_usage", "KV usage, fullest rank", "usage"),
-            curve("l2_used_share", "L2 used", "l2"),
-        ),
-        top=1.0,
-        note="Used by running requests; what is left is cache or empty. Room in L2 does not admit requests.",
-    )
-
-
-def _ttft_sources(buckets: Sequence[_Bucket]) -> str:
-    found = sorted({b.ttft_source for b in buckets if b.ttft_source})
-    return ", ".join(found[:3]) + (" and others" if len(found) > 3 else "")
-
-
-def _lanes(
-    con: duckdb.DuckDBPyConnection,
-    instance: str,
-    buckets: Sequence[_Bucket],
-    axis: TimeAxis,
-    notes: list[str],
-) -> tuple[Lane, ...]:
-    width = (axis.end - axis.start) / MAX_MARKS
-    rows = con.execute(
-        """
-        SELECT kind,
-               CAST(floor((epoch_us(ts) / 1e6 - $start) / $width) AS BIGINT) AS bin,
-               epoch_us(min(ts)) / 1e6, epoch_us(max(ts)) / 1e6, count(*)
-        FROM event
-        WHERE instance IS NOT DISTINCT FROM $instance
-          AND epoch_us(ts) BETWEEN $start * 1e6 AND $end * 1e6
-        GROUP BY kind, bin
-        ORDER BY bin, kind
-        """,
-        {"start": axis.start, "end": axis.end, "width": width, "instance": instance or None},
-    ).fetchall()
-    lanes = []
-    for key, kind, title in (
-        ("retracted", "retraction", "Retractions"),
-        ("preempted", "preemption", "Preemptions"),
-    ):
-        lane = _counted_lane(key, title, buckets, axis, width) or _bar_lane(key, kind, title, rows)
-        if lane:
-            lanes.append(lane)
-    drawn = {"retraction", "preemption"}
-    for key, title, symbol, kinds in words.LANES:
-        mine = [r for r in rows if (r[0] in kinds if kinds else r[0] not in drawn)]
-        drawn.update(kinds)
-        if not mine:
-            continue
-        bins: dict[int, list[tuple[Any, ...]]] = {}
-        for row in mine:
-            bins.setdefault(row[1], []).append(row)
-        marks = tuple(
-            Mark(
-                start=min(r[2] for r in part),
-                end=max(r[3] for r in part),
-                count=sum(r[4] for r in part),
-                label=_when(min(r[2] for r in part)) + ": " + ", ".join(f"{r[4]} × {_kind(r[0])}" for r in part),
-            )
-            for _, part in sorted(bins.items())
-        )
-        counts: dict[str, int] = {}
-        for row in mine:
-            counts[_kind(row[0])] = counts.get(_kind(row[0]), 0) + row[4]
-        summary = ", ".join(f"{fmt.number(n)} × {k}" for k, n in sorted(counts.items(), key=lambda c: (-c[1], c[0])))
-        lanes.append(Lane(key, title, symbol, marks, fmt.clean(summary, 200)))
-    untimed = con.execute("SELECT count(*) FROM event WHERE instance IS NOT DISTINCT FROM ? AND ts IS NULL", [instance or None]).fetchall()[
-        0
-    ][0]
-    if untimed:
-        notes.append(f"{fmt.plural(untimed, 'event')} without a time cannot be drawn.")
-    return tuple(lanes)
-
-
-def _counted_lane(key: str, title: str, buckets: Sequence[_Bucket], axis: TimeAxis, width: float) -> Lane | None:
-    """Bars from the timeline's counts, which know of more than the log prints (metrics counters)."""
-    bins: dict[int, list[_Bucket]] = {}
-    for bucket in buckets:
-        if (bucket.get(key) or 0) > 0:
-            bins.setdefault(int((bucket.start - axis.start) / width), []).append(bucket)
-    if not bins:
-        return None
-    marks = []
-    for _, part in sorted(bins.items()):
-        count = round(sum(b.get(key) or 0 for b in part))
-        label = f"{_when(part[0].start)}: {fmt.plural(count, 'request')}"
-        marks.append(Mark(part[0].start, part[-1].end, count, label))
-    return Lane(key, title, "bar", tuple(marks), _bar_summary([m.count for m in marks], "request"))
-
-
-def _bar_lane(key: str, kind: str, title: str, rows: Sequence[tuple[Any, ...]]) -> Lane | None:
-    mine = [r for r in rows if r[0] == kind]
-    if not mine:
-        return None
-    marks = tuple(Mark(r[2], r[3], r[4], f"{_when(r[2])}: {fmt.plural(r[4], 'event')}") for r in mine)
-    return Lane(key, title, "bar", marks, _bar_summary([m.count for m in marks], "event"))
-
-
-def _bar_summary(counts: Sequence[int], word: str) -> str:
-    text = f"{fmt.plural(sum(counts), word)} in this time range"
-    return f"{text}, at most {fmt.number(max(counts))} in one bar" if len(counts) > 1 else text
-
-
-def _when(at: float) -> str:
-    return fmt.clock(fmt.from_epoch(at))
-
-
-def _kind(kind: object) -> str:
-    return words.EVENTS.get(str(kind), fmt.clean(kind, 40)).lower()
-
-
-def _table(buckets: Sequence[_Bucket]) -> tuple[tuple[TimelineRow, ...], float | None]:
+def _table(buckets: Sequence[Bucket], told: Told) -> tuple[tuple[TimelineRow, ...], float | None]:
     """The buckets in at most `MAX_TABLE_ROWS` equal intervals, and the interval in seconds."""
     if not buckets:
         return (), None
@@ -429,17 +178,17 @@ def _table(buckets: Sequence[_Bucket]) -> tuple[tuple[TimelineRow, ...], float |
     width = max(b.end - b.start for b in buckets)
     whole = max(b.end for b in buckets) - start
     step = width * max(1, math.ceil(whole / width / MAX_TABLE_ROWS - 1e-9))
-    parts: dict[int, list[_Bucket]] = {}
+    parts: dict[int, list[Bucket]] = {}
     for bucket in buckets:
         parts.setdefault(int((bucket.start - start) / step + 1e-9), []).append(bucket)
 
-    def known(part: Sequence[_Bucket], name: str) -> list[float]:
+    def known(part: Sequence[Bucket], name: str) -> list[float]:
         return [v for v in (b.get(name) for b in part) if v is not None]
 
-    def highest(part: Sequence[_Bucket], name: str) -> float | None:
+    def highest(part: Sequence[Bucket], name: str) -> float | None:
         return max(known(part, name), default=None)
 
-    def total(part: Sequence[_Bucket], name: str) -> float | None:
+    def total(part: Sequence[Bucket], name: str) -> float | None:
         values = known(part, name)
         return sum(values) if values else None
 
@@ -454,6 +203,7 @@ def _table(buckets: Sequence[_Bucket]) -> tuple[tuple[TimelineRow, ...], float |
             prompt_tps=highest(part, "prompt_tps"),
             gen_tps=highest(part, "gen_tps"),
             ttft_p99_s=highest(part, "ttft_p99_s"),
+            ttft_open=_is_open(part, told),
             wait_est_s=highest(part, "wait_est_s"),
         )
         for index, part in sorted(parts.items())
@@ -461,7 +211,12 @@ def _table(buckets: Sequence[_Bucket]) -> tuple[tuple[TimelineRow, ...], float |
     return rows, step
 
 
-def _severity(buckets: Sequence[_Bucket], window: Window, extent: tuple[float, float] | None) -> Severity:
+def _is_open(buckets: Sequence[Bucket], told: Told) -> bool:
+    """True when the P99 of some bucket is longer than anything that can be given for it."""
+    return any(b.ttft_open or (b.get("ttft_p99_s") is None and pending_in([b], told)) for b in buckets)
+
+
+def _severity(buckets: Sequence[Bucket], told: Told, window: Window, extent: tuple[float, float] | None) -> Severity:
     if not (window.start or window.end):
         return Severity()
     start = _epoch(window.start) if window.start else None
@@ -476,7 +231,9 @@ def _severity(buckets: Sequence[_Bucket], window: Window, extent: tuple[float, f
         ttft_p99_peak_s=max((v for b in inside if (v := b.get("ttft_p99_s")) is not None), default=None),
         # Two buckets are no "normal" to compare with.
         ttft_p99_before_s=median(before) if len(before) >= 3 else None,
-        ttft_source=_ttft_sources(inside),
+        ttft_open=_is_open(inside, told),
+        ttft_pending=pending_in(inside, told),
+        ttft_source=ttft_sources(inside),
         wait_est_peak_s=max((v for b in inside if (v := b.get("wait_est_s")) is not None), default=None),
     )
 

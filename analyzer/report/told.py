@@ -66,10 +66,10 @@ def read_told(con: duckdb.DuckDBPyConnection, instance: str) -> Told:
 
     pending = rows(
         """
-        SELECT any_value(observer), floor(epoch(coalesce(arrival_ts, ts)))::BIGINT AS at, count(*)
+        SELECT any_value(observer), floor(epoch(coalesce(arrival_ts, ts)))::BIGINT AS at_s, count(*)
         FROM request_best
         WHERE instance IS NOT DISTINCT FROM ? AND censored AND ttft_s IS NULL AND coalesce(arrival_ts, ts) IS NOT NULL
-        GROUP BY at ORDER BY at
+        GROUP BY at_s ORDER BY at_s
         """
     )
     return Told(
@@ -80,10 +80,10 @@ def read_told(con: duckdb.DuckDBPyConnection, instance: str) -> Told:
         rises=tuple(
             rows(
                 """
-                SELECT DISTINCT epoch_us(prev_ts) / 1e6 AS since, epoch_us(ts) / 1e6 AS at
+                SELECT DISTINCT epoch_us(prev_ts) / 1e6 AS since, epoch_us(ts) / 1e6 AS at_s
                 FROM counter_delta
                 WHERE instance IS NOT DISTINCT FROM ? AND name = 'ttft_s' AND part = 'count' AND delta > 0 AND prev_ts IS NOT NULL
-                ORDER BY at, since
+                ORDER BY at_s, since
                 """
             )
         ),
@@ -91,10 +91,10 @@ def read_told(con: duckdb.DuckDBPyConnection, instance: str) -> Told:
         counted=tuple(
             rows(
                 """
-                SELECT epoch_us(bucket_ts) / 1e6 AS at, retract_source, retracted, preempted
+                SELECT epoch_us(bucket_ts) / 1e6 AS at_s, retract_source, retracted, preempted
                 FROM signal_retract
                 WHERE instance IS NOT DISTINCT FROM ? AND bucket_ts IS NOT NULL
-                ORDER BY at, retract_source
+                ORDER BY at_s, retract_source
                 """
             )
         ),
@@ -102,11 +102,11 @@ def read_told(con: duckdb.DuckDBPyConnection, instance: str) -> Told:
             Moved(start, source or "", *values)
             for start, source, *values in rows(
                 """
-                SELECT epoch_us(bucket_ts) / 1e6 AS at, l2_source, loaded_tokens, loaded_bytes, hit_tokens, failures,
+                SELECT epoch_us(bucket_ts) / 1e6 AS at_s, l2_source, loaded_tokens, loaded_bytes, hit_tokens, failures,
                        l2_used_tokens, l2_used_bytes
                 FROM signal_l2
                 WHERE instance IS NOT DISTINCT FROM ? AND bucket_ts IS NOT NULL
-                ORDER BY at, l2_source
+                ORDER BY at_s, l2_source
                 """
             )
         ),

@@ -11,31 +11,37 @@ from analyzer.report.charts import Panel, Segment, Series, segments
 from analyzer.report.told import Told
 
 _PERCENTILES = (("ttft_p99_s", "P99", "p99"), ("ttft_p95_s", "P95", "p95"), ("ttft_p50_s", "P50", "p50"))
-# From here on a first bound hides what users would still call fast.
+# A first bound this long or longer hides what is fast from what is not.
 _COARSE_LE_S = 0.05
 
 
 def ttft_panel(buckets: Sequence[Bucket], told: Told) -> Panel:
-    """TTFT where it was recorded, and always the estimated wait in the queue."""
+    """TTFT where it was recorded, and the estimated wait in the queue in any case."""
     spans = _spans(buckets, told)
-    ends = breaks(buckets)
-    known = [s.segments for s in _curves(buckets, spans, ends)]
-    band = _band(buckets, spans, ends)
-    estimate = segments([(b.start, b.end) for b in buckets], _held(buckets, "wait_est_s"), ends)
+    stops = breaks(buckets)
+
+    def column(name: str) -> list[float | None]:
+        return [b.get(name) for b in buckets]
+
+    band: tuple[Segment, ...] = ()
+    if any(b.ttft_source == HISTOGRAM for b in buckets):
+        band = _curve(column("ttft_p99_high_s"), spans, stops, low=column("ttft_p99_low_s"))
+    curves = [Series(label, style, _curve(column(name), spans, stops)) for name, label, style in _PERCENTILES]
+    estimate = segments([(b.start, b.end) for b in buckets], _held(buckets, "wait_est_s"), stops)
     series = (
-        Series("bounds the P99 lies between", "p99", band, band=True),
-        *(Series(label, style, found) for (_, label, style), found in zip(_PERCENTILES, known, strict=True)),
-        Series("queue wait, estimated from waiting / admission rate (not TTFT)", "estimate", estimate),
+        Series("bounds between which the P99 lies", "bounds", band, band=True, under=True),
+        *curves,
+        Series("queue wait, estimated from waiting / admission rate (not TTFT)", "estimate", estimate, under=True),
     )
-    has_ttft = any(known)
+    has_ttft = any(c.segments for c in curves)
     peak = max((s.peak for s in series if s.peak is not None), default=None)
     return Panel(
         "ttft",
         "Time to first token" if has_ttft else "Queue wait (estimate)",
         "s",
         series,
-        # room above the last finite bound, so that a band without an upper end is seen
-        top=peak * 1.15 if peak and any(b.ttft_open for b in buckets) and band else None,
+        # Room above the last finite bound: else a band without an upper end would have no height.
+        top=peak * 1.15 if band and peak and any(b.ttft_open for b in buckets) else None,
         note=_note(buckets, told) if has_ttft else _without(buckets, told),
     )
 
@@ -46,8 +52,15 @@ def ttft_sources(buckets: Sequence[Bucket]) -> str:
     return ", ".join(found[:3]) + (" and others" if len(found) > 3 else "")
 
 
+def pending_in(buckets: Sequence[Bucket], told: Told) -> int:
+    """Requests that arrived in these buckets and had no first token at the end; none where a histogram tells TTFT."""
+    if not buckets or any(b.ttft_source == HISTOGRAM for b in buckets):
+        return 0
+    return told.pending_in(buckets[0].start, buckets[-1].end)
+
+
 def _spans(buckets: Sequence[Bucket], told: Told) -> list[tuple[float, float]]:
-    """What each bucket's TTFT tells of: the bucket itself, or all the time since the scrape before."""
+    """What each bucket's TTFT tells of: the bucket itself; of a histogram, the time since the scrape before."""
     since: dict[float, float] = {}
     at = 0
     for begin, end in told.rises:
@@ -59,44 +72,86 @@ def _spans(buckets: Sequence[Bucket], told: Told) -> list[tuple[float, float]]:
     drawn_to = -math.inf
     for bucket in buckets:
         start = bucket.start
-        if bucket.ttft_source == HISTOGRAM and bucket.get("ttft_n"):
+        if bucket.ttft_source == HISTOGRAM:
             start = min(start, max(since.get(start, start), drawn_to))
             drawn_to = bucket.end
         spans.append((start, bucket.end))
     return spans
 
 
-def _curves(buckets: Sequence[Bucket], spans: Sequence[tuple[float, float]], ends: Sequence[int]) -> list[Series]:
-    return [
-        Series(label, style, _with_gaps(buckets, spans, ends, [b.get(name) for b in buckets], None)) for name, label, style in _PERCENTILES
-    ]
-
-
-def _band(buckets: Sequence[Bucket], spans: Sequence[tuple[float, float]], ends: Sequence[int]) -> tuple[Segment, ...]:
-    of_histogram = [b.ttft_source == HISTOGRAM for b in buckets]
-    high = [b.get("ttft_p99_high_s") if own else None for b, own in zip(buckets, of_histogram, strict=True)]
-    low = [b.get("ttft_p99_low_s") if own else None for b, own in zip(buckets, of_histogram, strict=True)]
-    return _with_gaps(buckets, spans, ends, high, low)
-
-
-def _with_gaps(
-    buckets: Sequence[Bucket],
-    spans: Sequence[tuple[float, float]],
-    ends: Sequence[int],
-    values: Sequence[float | None],
-    low: Sequence[float | None] | None,
+def _curve(
+    values: Sequence[float | None], spans: Sequence[tuple[float, float]], stops: Sequence[int], *, low: Sequence[float | None] | None = None
 ) -> tuple[Segment, ...]:
-    """Curves over spans of their own: buckets between two scrapes say nothing and end no curve."""
-    kept = [i for i, v in enumerate(values) if v is not None or buckets[i].ttft_source != HISTOGRAM and i and not _bridged(spans, i)]
-    times = [spans[i] for i in kept]
-    stops = set(ends)
-    own = [
+    """A curve over spans of unequal length, broken where two do not touch or a process ended between them."""
+    known = [i for i, v in enumerate(values) if v is not None]
+    times = [spans[i] for i in known]
+    ends = [
         n
-        for n in range(1, len(kept))
-        if times[n][0] > times[n - 1][1] + 1e-6 or any(k in stops for k in range(kept[n - 1] + 1, kept[n] + 1))
-    ]
-    return segments(times, [values[i] for i in kept], own, low=None if low is None else [low[i] for i in kept])
+        for n in range(1, len(known))
+        if times[n][0] > times[n - 1][1] + 1e-6 or any(known[n - 1] < stop <= known[n] for stop in stops)
+    ]  # fmt: skip
+    return segments(times, [values[i] for i in known], ends, low=None if low is None else [low[i] for i in known])
 
 
-def _bridged(spans: Sequence[tuple[float, float]], index: int) -> bool:
-    return False
+def _held(buckets: Sequence[Bucket], name: str) -> list[float | None]:
+    """A column that is told at each report only, held until the next one of the same process while its load is known."""
+    values = [b.get(name) for b in buckets]
+    last: int | None = None
+    for i, value in enumerate(values):
+        if buckets[i].get("waiting") is None or (last is not None and buckets[i].run != buckets[last].run):
+            last = None
+        if value is not None:
+            if last is not None:
+                values[last + 1 : i] = [values[last]] * (i - last - 1)
+            last = i
+    return values
+
+
+def _note(buckets: Sequence[Bucket], told: Told) -> str:
+    notes = []
+    exact = [b for b in buckets if b.ttft_source and b.ttft_source != HISTOGRAM]
+    if exact:
+        n = sum(round(b.get("ttft_n") or 0) - told.pending_in(b.start, b.end) for b in exact)
+        notes.append(f"Exact, of {fmt.plural(n, 'request')} by the time of their arrival, from {ttft_sources(exact)}.")
+    read = [b for b in buckets if b.ttft_source == HISTOGRAM]
+    if read:
+        n = sum(round(b.get("ttft_n") or 0) for b in read)
+        notes.append(
+            f"From histograms of {fmt.plural(n, 'first token')}, interpolated inside a bucket: a value tells of the time since the "
+            "scrape before, and the band holds the true P99."
+        )
+        beyond = [low for b in read if b.ttft_open and (low := b.get("ttft_p99_low_s")) is not None]
+        if beyond:
+            notes.append(
+                f"Where the band goes on to the top, the P99 lies beyond the last bound, {fmt.duration(max(beyond))}: it is longer than "
+                "the curve."
+            )
+        if told.lowest_le_s is not None and told.lowest_le_s >= _COARSE_LE_S:
+            notes.append(f"The lowest bound is {fmt.duration(told.lowest_le_s)}: what is shorter cannot be told apart.")
+    notes.append(_pending_note(buckets, told))
+    return " ".join(n for n in notes if n)
+
+
+def _pending_note(buckets: Sequence[Bucket], told: Told) -> str:
+    pending = pending_in(buckets, told)
+    if not pending:
+        return ""
+    text = f"{fmt.plural(pending, 'request')} that arrived here had no first token when the capture ended."
+    open_ended = [b for b in buckets if b.get("ttft_p99_s") is None and told.pending_in(b.start, b.end)]
+    if not open_ended:
+        return text
+    gaps = fmt.clock_span(fmt.from_epoch(open_ended[0].start), fmt.from_epoch(open_ended[-1].end))
+    return (
+        f"{text} In {fmt.plural(len(open_ended), 'bucket')} ({gaps}) the P99 falls on one of them: it is longer than anything that was "
+        "measured, and the curve has a gap."
+    )
+
+
+def _without(buckets: Sequence[Bucket], told: Told) -> str:
+    pending = pending_in(buckets, told)
+    if pending:
+        return (
+            f"No request got a first token: all {fmt.number(pending)} were still pending when the capture ended. The curve is an estimate "
+            "of the wait in the queue only."
+        )
+    return "TTFT was not recorded. The curve is an estimate of the wait in the queue only."

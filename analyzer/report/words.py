@@ -133,6 +133,53 @@ LANES: tuple[tuple[str, str, Literal["cross", "triangle", "dot"], tuple[str, ...
     ("other", "Other events", "dot", ()),
 )
 
+# Where TTFT was read.
+TTFT_SOURCES = {
+    "client": "client records",
+    "frontend": "records of the front end",
+    "engine": "records of the engine",
+    "histogram": "histograms",
+}
+
+# Where scheduler reports were read.
+BASES = {"log": "the log", "metrics": "the metrics"}
+
+# Who counted retractions, preemptions and what L2 moved.
+COUNTED_BY = {"counter": "by counters in the metrics", "log": "from lines of the log"}
+COUNTER_LAGS = {
+    "retracted": " A bar stands at the scrape that shows it.",
+    "preempted": " A counter lags: it moves when the victim goes on, not when it is thrown out.",
+}
+
+# Which metric tells cached tokens from empty ones, by engine.
+KV_STATES = {
+    "sglang": "SGLang tells it from 0.5.12 on: sglang:kv_evictable_tokens.",
+    "vllm": "vLLM tells it nowhere.",
+}
+
+# Format of an input: what it is, and what it is made of.
+FORMATS: dict[str, tuple[str, str]] = {
+    "engine_log": ("engine log", "lines"),
+    "prometheus_text": ("Prometheus text scrapes", "samples"),
+    "prometheus_json": ("answers of the Prometheus API", "samples"),
+    "tsdb_dump": ("Prometheus TSDB dump", "samples"),
+    "victoriametrics_json": ("VictoriaMetrics export", "samples"),
+    "long_table": ("table of samples", "samples"),
+    "client": ("client records", "requests"),
+    "vllm_bench": ("client records of vllm bench", "requests"),
+    "sglang_bench": ("client records of sglang.bench_serving", "requests"),
+    "guidellm": ("client records of GuideLLM", "requests"),
+    "aiperf": ("client records of AIPerf", "requests"),
+    "generic_records": ("request records by --map", "requests"),
+    "sglang_metrics_file": ("SGLang's exported request metrics", "requests"),
+    "sglang_request_log": ("SGLang request log", "requests"),
+    "otlp_traces": ("OTLP traces", "requests"),
+    "mooncake_trace": ("Mooncake workload trace", "requests"),
+    "azure_trace": ("Azure workload trace", "requests"),
+    "burstgpt_trace": ("BurstGPT workload trace", "requests"),
+    "none": ("not known", "lines"),
+}
+
 # Peak: label, unit, the only engine it is expected from ("" for all).
 PEAKS: tuple[tuple[str, str, str, str], ...] = (
     ("waiting", "Peak waiting", "requests", ""),
