@@ -143,5 +143,6 @@ def _starts_of(source: StoredSource, identity: Identity, shift: timedelta) -> It
                 yield {
                     "source_id": source.source_id, "record": run.record, "engine": run.engine or None,
                     # still on the source's own clock, as its other rows are
-                    "stream": stream, "ts": run.start - shift, "kind": "start", "text": "a process started",
+                    "stream": stream, "ts": run.start - shift, "kind": "start",
+                    "text": "counters fell back: a process started between two scrapes" if run.not_before else "a process started",
                 }  # fmt: skip

@@ -86,5 +86,6 @@ class Spool:
 
 
 def _read(path: Path) -> Iterator[pa.RecordBatch]:
-    with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as reader:
+    # not mapped: pages of a large spool would count as memory of the process
+    with pa.OSFile(str(path)) as source, pa.ipc.open_stream(source) as reader:
         yield from reader

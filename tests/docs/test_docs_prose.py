@@ -34,7 +34,7 @@ BLOCKS = [
 
 @pytest.fixture
 def incident(tmp_path: Path) -> Path:
-    """A folder as the README's reader has it: three logs, one of them packed too, and a kubectl."""
+    """A folder as the README's reader has it: three logs, one of them packed too, all that is left of an incident, and a kubectl."""
     samples = ROOT / "sample_traces"
     for name, case in (
         ("server.log", "l1_bound_sglang"),
@@ -42,6 +42,8 @@ def incident(tmp_path: Path) -> Path:
         ("decode.log", "recorded_cap_bound"),
     ):
         shutil.copy(samples / case / "server.log", tmp_path / name)
+    shutil.copytree(samples / "recorded_l1_bound", tmp_path / "incident")
+    (tmp_path / "incident" / "expected.json").unlink()
     (tmp_path / "server.log.gz").write_bytes(gzip.compress((tmp_path / "server.log").read_bytes()))
     (tmp_path / "bin").mkdir()
     kubectl = tmp_path / "bin" / "kubectl"
