@@ -14,7 +14,8 @@ import click
 from analyzer.cli.options import moment
 from analyzer.errors import KvpmError
 from analyzer.sources.discover import Input
-from analyzer.sources.prometheus_server import PrometheusInput, PrometheusOptions, source_name
+from analyzer.sources.prometheus_api import PrometheusOptions, source_name
+from analyzer.sources.prometheus_server import PrometheusInput
 
 F = TypeVar("F", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)

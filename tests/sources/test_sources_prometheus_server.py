@@ -34,8 +34,9 @@ from live_prometheus import (
 )
 
 from analyzer.errors import ExitCode, KvpmError, NothingUsableError
-from analyzer.sources import prometheus_server
-from analyzer.sources.prometheus_server import PrometheusInput, PrometheusOptions, preset_selectors, source_name
+from analyzer.sources import prometheus_api, prometheus_server
+from analyzer.sources.prometheus_api import PrometheusOptions, source_name
+from analyzer.sources.prometheus_server import PrometheusInput, preset_selectors
 
 SECRET = "s3cr3t-token"
 OLD = '{__name__=~"vllm:.+",job="old"}'
@@ -141,7 +142,7 @@ def refused(url: str, **more: object) -> KvpmError:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The waits between tries, which then take no time."""
     found: list[float] = []
-    monkeypatch.setattr(prometheus_server.time, "sleep", found.append)
+    monkeypatch.setattr(prometheus_api.time, "sleep", found.append)
     return found
 
 
@@ -501,8 +502,8 @@ def test_a_chunk_that_is_too_much_is_halved(live: Live, waits: list[float], too_
 def test_an_answer_that_is_too_large_is_asked_for_in_halves(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = PrometheusInput(options(live.url))
     longest = max(len(line) for line in whole)
-    monkeypatch.setattr(prometheus_server, "_MOST_BYTES", longest // 2)
-    monkeypatch.setattr(prometheus_server, "_BLOCK", 4096)
+    monkeypatch.setattr(prometheus_api, "_MOST_BYTES", longest // 2)
+    monkeypatch.setattr(prometheus_api, "_BLOCK", 4096)
     source = PrometheusInput(options(live.url))
     assert collected(source) == live.truth
 
@@ -516,7 +517,7 @@ def test_a_server_that_is_too_slow_is_given_up(live: Live) -> None:
 
 
 def test_no_answer_in_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prometheus_server, "_GRACE_S", 0.1)
+    monkeypatch.setattr(prometheus_api, "_GRACE_S", 0.1)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
