@@ -19,8 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyzer.formats.metrics import Known, engine_of, lookup
+from analyzer.formats.metrics import engine_of, lookup
 from analyzer.formats.versions import VersionRange
+from analyzer.parsers.one_series import MODEL_LABELS, ROLES, Series, bound_of, ranks_of, target_of, type_of
+from analyzer.parsers.pool_config import pool_facts
+from analyzer.parsers.repeated_series import leave_repeated
 from analyzer.trace.schema import SAMPLES, TS
 from analyzer.trace.spool import Spool
 from analyzer.trace.streams import Mark, Stream
@@ -30,12 +33,6 @@ NOT_STORED = -1
 
 _FLUSH_SAMPLES = 500_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Ranks by the labels the exporters use; `engine` is vLLM's number of a data-parallel engine.
-_RANK_LABELS = {"dp_rank": "dp", "engine": "dp", "tp_rank": "tp", "pp_rank": "pp", "moe_ep_rank": "ep", "ep_rank": "ep", "worker_id": "tp"}
-_MODEL_LABELS = ("served_model_name", "model_name", "model")
-_ROLES = frozenset(("unified", "prefill", "decode"))
-# Who scraped what: the pod tells a server better than its address, which changes with every restart.
-_TARGET_LABELS = ("pod", "pod_name", "kubernetes_pod_name", "instance", "exported_instance")
 # A value of a share beyond this is a percentage.
 _MOST_SHARE = 1.5
 # LMCache has version numbers of its own, beside those of the engine it serves.
@@ -46,30 +43,6 @@ _TELLS_RESTART = frozenset(
 )
 # The process collector rounds to a clock tick, a federated value to less: starts closer than this are one.
 _SAME_START_S = 2.0
-
-
-@dataclass(slots=True)
-class _Series:
-    raw_name: str
-    labels: dict[str, str]
-    record: int
-    known: Known | None
-    engine: str
-    declared: str
-    stream: str
-    scale: float
-    le: float | None
-    ranks: dict[str, int]
-    counted: bool = True
-    why_not: str | None = None
-
-    @property
-    def name(self) -> str | None:
-        return self.known.metric.name if self.known else None
-
-    @property
-    def part(self) -> str | None:
-        return self.known.part if self.known else None
 
 
 @dataclass(slots=True)
@@ -89,7 +62,7 @@ class SeriesWriter:
     def __init__(self, source_id: str, spool: Spool) -> None:
         self._source_id = source_id
         self._spool = spool
-        self._all: list[_Series] = []
+        self._all: list[Series] = []
         self._numbers: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
         self._index = array("i")
         self._ts = array("q")
@@ -121,9 +94,9 @@ class SeriesWriter:
             number = self._numbers[key] = len(self._all)
             scale = known.metric.scale if known and known.part in (None, "sum") else 1.0
             self._all.append(
-                _Series(
-                    raw_name, dict(labels), record, known, engine, declared, _target(labels), scale,
-                    _bound(labels, known.metric.scale if known else 1.0), _ranks(labels),
+                Series(
+                    raw_name, dict(labels), record, known, engine, declared, target_of(labels), scale,
+                    bound_of(labels, known.metric.scale if known else 1.0), ranks_of(labels),
                 )
             )  # fmt: skip
             self._scales.append(scale)
@@ -186,7 +159,7 @@ class SeriesWriter:
         """Write the series and what was learned of the processes behind them; the spool is closed for samples."""
         self._flush()
         read = MetricsRead()
-        _leave_repeated(self._all)
+        leave_repeated(self._all)
         if self._percent:
             read.notes.append(f"{len(self._percent)} series of shares are in percent: divided by 100")
             self._spool.change_batches("samples", self._divided)
@@ -223,7 +196,7 @@ class SeriesWriter:
         values = batch.column("value").to_numpy(zero_copy_only=False)
         return batch.set_column(2, SAMPLES.arrow.field("value"), pa.array(np.where(percent, values / 100.0, values), from_pandas=True))
 
-    def _row(self, number: int, series: _Series) -> dict[str, Any]:
+    def _row(self, number: int, series: Series) -> dict[str, Any]:
         metric = series.known.metric if series.known else None
         return {
             "source_id": self._source_id,
@@ -234,13 +207,13 @@ class SeriesWriter:
             "name": series.name,
             "part": series.part,
             "raw_name": series.raw_name,
-            "type": _type(series),
+            "type": type_of(series),
             "unit": None if metric is None else "" if series.part in ("bucket", "count") else metric.unit,
             "scale": series.scale / (100.0 if number in self._percent else 1.0),
             "le": series.le,
             **series.ranks,
-            "role": next((v for k in ("engine_type", "role") if (v := series.labels.get(k)) in _ROLES), None),
-            "model": next((series.labels[k] for k in _MODEL_LABELS if k in series.labels), None),
+            "role": next((v for k in ("engine_type", "role") if (v := series.labels.get(k)) in ROLES), None),
+            "model": next((series.labels[k] for k in MODEL_LABELS if k in series.labels), None),
             "priority": series.labels.get("priority"),
             "labels": sorted(series.labels.items()),
             "counted": series.counted,
@@ -257,10 +230,10 @@ class SeriesWriter:
                     self._fact(series, ts, metric.fact, value, metric.unit)
         for series in self._all:
             if series.name == "kv_cache_config" and self.first is not None:
-                for key, told, unit in _pool_facts(series.labels, series.engine):
+                for key, told, unit in pool_facts(series.labels, series.engine):
                     self._fact(series, self.first, key, told, unit)
 
-    def _fact(self, series: _Series, ts: int, key: str, value: float | str, unit: str) -> None:
+    def _fact(self, series: Series, ts: int, key: str, value: float | str, unit: str) -> None:
         number = value if isinstance(value, float) else None
         self._spool.add(
             "facts",
@@ -363,76 +336,9 @@ def _moment(us: int) -> datetime:
     return _EPOCH + timedelta(microseconds=us)
 
 
-def _target(labels: Mapping[str, str]) -> str:
-    return next((labels[name] for name in _TARGET_LABELS if labels.get(name)), "")
-
-
 def _address(text: str) -> tuple[str, int] | None:
     host, colon, port = text.rpartition(":")
     return (host, int(port)) if colon and port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536 else None
-
-
-def _bound(labels: Mapping[str, str], scale: float) -> float | None:
-    text = labels.get("le")
-    if text is None:
-        return None
-    try:
-        return float(text) * scale
-    except ValueError:
-        return None
-
-
-def _ranks(labels: Mapping[str, str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for label, rank in _RANK_LABELS.items():
-        text = labels.get(label, "")
-        if text.isascii() and text.isdigit() and len(text) < 5:
-            found.setdefault(rank, int(text))
-    return found
-
-
-def _type(series: _Series) -> str:
-    types = series.known.metric.type if series.known else ()
-    return series.declared if series.declared in types or not types else types[0]
-
-
-def _leave_repeated(all_series: list[_Series]) -> None:
-    """Mark series that say again what another of this source says: an old spelling, a part of a sum, a further rank."""
-    spellings: dict[tuple[Any, ...], list[_Series]] = {}
-    for series in all_series:
-        if series.known:
-            own = tuple(sorted((k, v) for k, v in series.labels.items()))
-            spellings.setdefault((series.engine, series.name, series.part, own), []).append(series)
-    for group in spellings.values():
-        best = min(group, key=_spelling)
-        for series in group:
-            if series is not best:
-                series.counted, series.why_not = False, f"another spelling of {best.raw_name}"
-    classes: dict[tuple[Any, ...], list[_Series]] = {}
-    for series in all_series:
-        if "priority" in series.labels and series.counted:
-            rest = tuple(sorted((k, v) for k, v in series.labels.items() if k != "priority"))
-            classes.setdefault((series.raw_name, rest), []).append(series)
-    for group in classes.values():
-        if any(s.labels["priority"] == "" for s in group):
-            for series in group:
-                if series.labels["priority"] != "":
-                    series.counted, series.why_not = False, "a part of the series over all priorities"
-    ranks: dict[tuple[Any, ...], list[_Series]] = {}
-    for series in all_series:
-        if series.counted and series.engine != "lmcache" and {"tp", "pp", "ep"} & series.ranks.keys():
-            rest = tuple(sorted((k, v) for k, v in series.labels.items() if _RANK_LABELS.get(k) not in ("tp", "pp", "ep")))
-            ranks.setdefault((series.raw_name, rest), []).append(series)
-    for group in ranks.values():
-        first = min(group, key=lambda s: [s.ranks.get(r, 0) for r in ("tp", "pp", "ep")])
-        for series in group:
-            if series is not first:
-                series.counted, series.why_not = False, "a further rank of the same scheduler"
-
-
-def _spelling(series: _Series) -> int:
-    assert series.known is not None
-    return series.known.spelling
 
 
 def _starts(changes: list[tuple[int, float]]) -> list[datetime]:
@@ -447,36 +353,3 @@ def _starts(changes: list[tuple[int, float]]) -> list[datetime]:
 def _alternate(changes: list[tuple[int, float]]) -> bool:
     """True when an earlier process comes back after a later one: the scrapes are of several processes."""
     return any(later[1] < earlier[1] - _SAME_START_S for earlier, later in pairwise(changes))
-
-
-def _pool_facts(labels: Mapping[str, str], engine: str) -> list[tuple[str, float | str, str]]:
-    """Facts in the labels of the pool's configuration: what the start-up lines would have said.
-
-    vLLM V1 counts its null block here as its start-up line does; V0 (no `engine` label) has none.
-    """
-    facts: list[tuple[str, float | str, str]] = []
-    blocks, block = _number(labels.get("num_gpu_blocks")), _number(labels.get("block_size"))
-    if engine == "vllm" and block:
-        facts.append(("arg.block_size", block, "tokens"))
-        if blocks:
-            facts.append(("num_gpu_blocks", blocks, "blocks"))
-            if "engine" in labels:
-                facts.append(("kv_capacity_tokens", blocks * block, "tokens"))
-    for label in ("gpu_memory_utilization", "cache_dtype", "enable_prefix_caching", "cpu_offload_gb", "watermark", "swap_space"):
-        text = labels.get(label)
-        if text not in (None, "", "None"):
-            assert text is not None
-            number = {"True": 1.0, "False": 0.0}.get(text, _number(text))
-            facts.append((f"arg.{label}", text if number is None else number, ""))
-    pages, page = _number(labels.get("num_pages")), _number(labels.get("page_size"))
-    if engine == "sglang" and pages and page:
-        facts.append(("kv_capacity_tokens", pages * page, "tokens"))
-    return facts
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        value = float(text) if text is not None else None
-    except ValueError:
-        return None
-    return value if value is not None and math.isfinite(value) else None
