@@ -55,7 +55,7 @@ def _print(console: Console, diagnosis: Diagnosis) -> None:
     for source in diagnosis.sources[:MAX_SOURCES]:
         _print_source(console, source)
     if len(diagnosis.sources) > MAX_SOURCES:
-        console.print(Text(f"  and {fmt.plural(len(diagnosis.sources) - MAX_SOURCES, 'input')} more; --json has them all"))
+        console.print(Text(f"  and {fmt.plural(len(diagnosis.sources) - MAX_SOURCES, 'more input')}; --json has them all"))
 
 
 def _print_source(console: Console, source: source_words.Source) -> None:
@@ -67,7 +67,7 @@ def _print_source(console: Console, source: source_words.Source) -> None:
     else:
         kind = source_words.read_as(source)
         release = source_words.version(source)
-        console.print(Text(f"  {path}: {kind}{f' {release}' if release else ''}; {source_words.gave(source) or 'not counted'}"))
+        console.print(Text(f"  {path}: {kind}{f', version {release}' if release else ''}; {source_words.gave(source) or 'not counted'}"))
         start, end = fmt.to_utc(source.get("first_ts")), fmt.to_utc(source.get("last_ts"))
         when = [f"{fmt.span(start, end)} UTC"] if start or end else []
         lines = ", ".join(part for part in (*when, source_words.clock(source), source_words.offset(source)) if part)
@@ -76,7 +76,7 @@ def _print_source(console: Console, source: source_words.Source) -> None:
     for note in notes[:MAX_SOURCE_NOTES]:
         console.print(Text(f"    {fmt.clean(note, 200)}", style="dim"))
     if len(notes) > MAX_SOURCE_NOTES:
-        console.print(Text(f"    and {fmt.plural(len(notes) - MAX_SOURCE_NOTES, 'note')} more; --json has them all", style="dim"))
+        console.print(Text(f"    and {fmt.plural(len(notes) - MAX_SOURCE_NOTES, 'more note')}; --json has them all", style="dim"))
 
 
 def _peaks(diagnosis: Diagnosis) -> Table:

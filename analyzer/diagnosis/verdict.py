@@ -264,7 +264,9 @@ def _queue_finding(case: Case, cause: Cause, weight: float, window: Window, thro
     if (queue["reports"] or 0) < case.limits["few_reports"] and not thrown_out:
         confidence = "low"
     if cap["cap"] is None and not (cause == "l1_bound" and thrown_out):
-        plateau = (cap["plateau_share"] or 0) >= case.limits["plateau_share"] and (cap["running_max"] or 0) >= 2
+        # most reports at the maximum are enough for doubt: SGLang's gauge is one short while a prefill fills the last place
+        still = (cap["plateau_share"] or 0) >= case.limits["plateau_share"] or cap["running_p50"] == cap["running_max"]
+        plateau = still and (cap["running_max"] or 0) >= 2
         # without the cap, running that stands still may be at it, whatever else shows
         if cause == "cap_bound" or (plateau and cause != "l1_bound"):
             confidence = "low"

@@ -129,7 +129,7 @@ def _kv_note(buckets: Sequence[Bucket], used: Sequence[float | None], told: Told
     if whole:
         size = max((b.get("l1_capacity_tokens") or 0 for b in buckets), default=0)
         pool = f"the pool's {fmt.measure(round(size), 'tokens')}" if size else "the pool"
-        notes.append(f"Used, evictable and available (what is left up to 100 %) add up to {pool}.")
+        notes.append(f"Read from the metrics: used, evictable and available (what is left up to 100 %) add up to {pool}.")
     if usage_only:
         where = "Where no bands are drawn, usage" if whole else "Usage"
         hint = words.KV_STATES.get(engine or "", " ".join(words.KV_STATES.values()))

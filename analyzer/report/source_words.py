@@ -5,6 +5,7 @@ Takes rows of the table `sources`; the report and the terminal summary say the s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from analyzer.report import fmt, words
 
 Source = Mapping[str, Any]
 _FATES = (("matched_lines", "matched"), ("ignored_lines", "known"), ("unmatched_lines", "unmatched"), ("other_lines", "other"))
+_FOLDER = re.compile(r"(?<=against ).*/(?=[^/]+, agreement)")
 
 
 def read_as(source: Source) -> str:
@@ -79,7 +81,8 @@ def offset(source: Source) -> str:
     """What was added to its times and why, or what the signals say where nothing was; empty where nobody can tell."""
     added = source.get("offset_s")
     estimate = source.get("offset_estimate_s")
-    basis = fmt.clean(source.get("offset_basis"), 300)
+    # Which input it was compared with is told by its name alone: its path stands in the same list.
+    basis = _FOLDER.sub("", fmt.clean(source.get("offset_basis"), 300))
     if added:
         text = f"{fmt.signed_duration(added)} added, "
         if source.get("offset_from") == "given":

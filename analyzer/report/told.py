@@ -5,8 +5,10 @@ The charts draw numbers from `timeline`; this is what their notes say about wher
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import duckdb
@@ -45,7 +47,6 @@ class Told:
 
     spells: tuple[Spell, ...] = ()
     other: dict[str, Any] | None = None
-    observer: str = ""
     pending: tuple[tuple[int, int], ...] = ()
     rises: tuple[tuple[float, float], ...] = ()
     lowest_le_s: float | None = None
@@ -54,7 +55,8 @@ class Told:
 
     def pending_in(self, start: float, end: float) -> int:
         """Pending requests that arrived in a range of epoch seconds, its end left out."""
-        return sum(n for at, n in self.pending if start <= at < end)
+        first, stop = (bisect_left(self.pending, moment, key=itemgetter(0)) for moment in (start, end))
+        return sum(n for _, n in self.pending[first:stop])
 
 
 def read_told(con: duckdb.DuckDBPyConnection, instance: str) -> Told:
@@ -66,7 +68,7 @@ def read_told(con: duckdb.DuckDBPyConnection, instance: str) -> Told:
 
     pending = rows(
         """
-        SELECT any_value(observer), floor(epoch(coalesce(arrival_ts, ts)))::BIGINT AS at_s, count(*)
+        SELECT floor(epoch(coalesce(arrival_ts, ts)))::BIGINT AS at_s, count(*)
         FROM request_best
         WHERE instance IS NOT DISTINCT FROM ? AND censored AND ttft_s IS NULL AND coalesce(arrival_ts, ts) IS NOT NULL
         GROUP BY at_s ORDER BY at_s
@@ -75,8 +77,7 @@ def read_told(con: duckdb.DuckDBPyConnection, instance: str) -> Told:
     return Told(
         spells=tuple(Spell(*row) for row in rows(_SPELLS)),
         other=_other(con, name),
-        observer=str(pending[0][0] or "") if pending else "",
-        pending=tuple((at, n) for _, at, n in pending),
+        pending=tuple(pending),
         rises=tuple(
             rows(
                 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from analyzer.report import fmt, words
@@ -85,12 +86,14 @@ def _curve(
     """A curve over spans of unequal length, broken where two do not touch or a process ended between them."""
     known = [i for i, v in enumerate(values) if v is not None]
     times = [spans[i] for i in known]
-    ends = [
-        n
-        for n in range(1, len(known))
-        if times[n][0] > times[n - 1][1] + 1e-6 or any(known[n - 1] < stop <= known[n] for stop in stops)
-    ]  # fmt: skip
+    ends = [n for n in range(1, len(known)) if times[n][0] > times[n - 1][1] + 1e-6 or _stops_between(stops, known[n - 1], known[n])]
     return segments(times, [values[i] for i in known], ends, low=None if low is None else [low[i] for i in known])
+
+
+def _stops_between(stops: Sequence[int], before: int, index: int) -> bool:
+    """True when a curve must end behind `before` and up to `index`; `stops` are sorted."""
+    at = bisect_right(stops, before)
+    return at < len(stops) and stops[at] <= index
 
 
 def _held(buckets: Sequence[Bucket], name: str) -> list[float | None]:

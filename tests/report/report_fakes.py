@@ -35,8 +35,30 @@ CREATE TABLE timeline (
   running DOUBLE, waiting DOUBLE, kv_usage DOUBLE, prompt_tps DOUBLE, gen_tps DOUBLE,
   retracted BIGINT, preempted BIGINT, wait_est_s DOUBLE,
   ttft_p50_s DOUBLE, ttft_p95_s DOUBLE, ttft_p99_s DOUBLE, ttft_n BIGINT, ttft_source VARCHAR,
-  l1_used_tokens DOUBLE, l1_evictable_tokens DOUBLE, l1_available_tokens DOUBLE, l2_used_share DOUBLE
+  l1_used_tokens DOUBLE, l1_evictable_tokens DOUBLE, l1_available_tokens DOUBLE, l2_used_share DOUBLE,
+  ttft_p99_low_s DOUBLE, ttft_p99_high_s DOUBLE, l1_capacity_tokens DOUBLE
 )
+"""
+# The columns of the other views and tables that the report reads.
+TOLD_DDL = """
+CREATE TABLE scheduler_clean (instance VARCHAR, ts TIMESTAMPTZ, basis VARCHAR, preferred BOOLEAN);
+CREATE TABLE peaks (
+  instance VARCHAR, other_basis VARCHAR, other_running BIGINT, other_waiting BIGINT, other_kv_usage DOUBLE
+);
+CREATE TABLE request_best (
+  instance VARCHAR, observer VARCHAR, arrival_ts TIMESTAMPTZ, ts TIMESTAMPTZ, ttft_s DOUBLE, censored BOOLEAN
+);
+CREATE TABLE counter_delta (
+  instance VARCHAR, name VARCHAR, part VARCHAR, prev_ts TIMESTAMPTZ, ts TIMESTAMPTZ, delta DOUBLE
+);
+CREATE TABLE series (source_id VARCHAR, instance VARCHAR, name VARCHAR, part VARCHAR, le DOUBLE);
+CREATE TABLE signal_retract (
+  instance VARCHAR, bucket_ts TIMESTAMPTZ, retract_source VARCHAR, retracted BIGINT, preempted BIGINT
+);
+CREATE TABLE signal_l2 (
+  instance VARCHAR, bucket_ts TIMESTAMPTZ, l2_source VARCHAR, loaded_tokens BIGINT, loaded_bytes BIGINT,
+  hit_tokens BIGINT, failures BIGINT, l2_used_tokens BIGINT, l2_used_bytes BIGINT
+);
 """
 EVENT_DDL = """
 CREATE TABLE event (
@@ -52,8 +74,9 @@ def at(seconds: float) -> datetime:
 
 
 def connection() -> duckdb.DuckDBPyConnection:
-    """An in-memory database with empty `timeline` and `event`."""
+    """An in-memory database with the views that the report reads, empty."""
     con = duckdb.connect()
+    con.execute(TOLD_DDL)
     con.execute(TIMELINE_DDL)
     con.execute(EVENT_DDL)
     return con
@@ -166,10 +189,16 @@ def source(path: str = "logs/pod-a/server.log", **values: Any) -> dict[str, Any]
         "ignored_lines": 2_004,
         "unmatched_lines": 12,
         "other_lines": 182,
+        "records": 18_214,
         "first_ts": at(-180),
         "last_ts": at(1200),
         "clock": "inner",
         "utc_offset_s": 7200.0,
+        "offset_s": None,
+        "offset_from": None,
+        "offset_estimate_s": None,
+        "offset_basis": None,
+        "nothing": None,
         "cut": False,
         "notes": "The container's clock was 2 h ahead of the collector's: taken as UTC+02:00.",
         **values,
@@ -407,13 +436,14 @@ def l1_incident() -> tuple[duckdb.DuckDBPyConnection, Diagnosis]:
             source(
                 "bench/client.jsonl",
                 source_id="s2",
-                format="client_jsonl",
+                format="client",
                 engines=None,
                 wrapper=None,
                 version_min=None,
                 version_max=None,
                 version_from=None,
                 lines=1_812,
+                records=1_812,
                 matched_lines=1_812,
                 ignored_lines=0,
                 unmatched_lines=0,
@@ -565,7 +595,7 @@ def hostile() -> tuple[duckdb.DuckDBPyConnection, Diagnosis]:
         peaks=Peaks(notes={"waiting": HOSTILE}),
         window=Window(at(3), at(4)),
     )
-    text = {"key": HOSTILE, "value": HOSTILE, "unit": HOSTILE, "source": HOSTILE, "run_id": HOSTILE}
+    text = {"key": HOSTILE, "value": HOSTILE, "unit": HOSTILE, "source": HOSTILE, "run_id": HOSTILE, "read_from": f"sglang:{HOSTILE}"}
     return con, diagnosis(
         one,
         trace=HOSTILE,
@@ -580,7 +610,10 @@ def hostile() -> tuple[duckdb.DuckDBPyConnection, Diagnosis]:
                 "ignored_lines": 1,
                 "unmatched_lines": 1,
                 "other_lines": 1,
+                "records": 3,
                 "utc_offset_s": None,
+                "offset_s": 5.0,
+                "offset_estimate_s": 5.0,
                 "cut": True,
             },
         ),

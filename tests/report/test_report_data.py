@@ -52,7 +52,7 @@ def test_the_title_case() -> None:
     assert v.severity.capture_share == pytest.approx(500 / 1320)
     assert v.severity.ttft_p99_peak_s == pytest.approx(40.3, abs=0.3)
     assert v.severity.ttft_p99_before_s == pytest.approx(2.0, abs=0.2)
-    assert v.severity.ttft_source == "client"
+    assert v.severity.ttft_source == "client records"
     assert [(p.key, p.value) for p in v.peaks] == [
         ("waiting", 128),
         ("running", 42),
@@ -173,7 +173,7 @@ def test_preemptions_only_counters_know_of_are_drawn() -> None:
     assert lane.key == "preempted"
     assert sum(m.count for m in lane.marks) == 200
     assert len(lane.marks) <= 120
-    assert lane.summary.startswith("200 requests in this time range")
+    assert lane.summary.startswith("200\u00a0requests in this time range")
 
 
 def test_a_short_incident_gets_a_closeup() -> None:
@@ -373,7 +373,7 @@ def test_a_source_says_its_clock_and_version() -> None:
         "no time stamps",
     ]
     assert [s.version for s in rows] == ["0.5.4 to 0.5.9 (inferred)", "0.5.4 (stated)", "", ""]
-    assert rows[0].read_as == "engine_log, sglang, in kubectl"
+    assert rows[0].read_as == "engine log, sglang, in kubectl"
     assert rows[3].adds_up is None
 
 

@@ -136,3 +136,15 @@ def test_prose_keeps_a_number_with_its_unit() -> None:
     text = fmt.prose("up to 34 requests waited 16 s, 95 % used, 5 min 49 s in all; 3 hosts", 200)
     assert text.count(fmt.NBSP) == 5
     assert plain(text) == "up to 34 requests waited 16 s, 95 % used, 5 min 49 s in all; 3 hosts"
+
+
+def test_a_range_within_a_day_is_said_without_the_date() -> None:
+    start = datetime(2026, 11, 30, 23, 59, tzinfo=UTC)
+    assert fmt.clock_span(start, start + timedelta(seconds=20)) == "23:59:00 to 23:59:20"
+    assert fmt.clock_span(start, start) == "23:59:00"
+    assert fmt.clock_span(start, start + timedelta(seconds=90)) == "2026-11-30 23:59:00 to 2026-12-01 00:00:30"
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(25200.0, "+7\u00a0h"), (-1.5, "-1.5\u00a0s"), (0.0, "0\u00a0s")])
+def test_a_shift_has_its_sign(seconds: float, said: str) -> None:
+    assert fmt.signed_duration(seconds) == said

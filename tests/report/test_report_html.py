@@ -181,7 +181,7 @@ def test_a_report_stays_small() -> None:
         + ", ".join("hash(i) % 1000 / 1000.0" for _ in range(5))
         + ", 1, 1, "
         + ", ".join("hash(i) % 1000 / 1000.0" for _ in range(4))
-        + ", 9, 'client', 1 + hash(i) % 9, 1 + hash(i) % 7, 1 + hash(i) % 5, 0.5"
+        + ", 9, 'histogram', 1 + hash(i) % 9, 1 + hash(i) % 7, 1 + hash(i) % 5, 0.5, 0.1, 1 + hash(i) % 9, 99"
         " FROM timeline t, range(1999) u(i)"
     )
     html = render_html(build_report(con, diagnosis(*(instance(n) for n in names))))
