@@ -1,6 +1,7 @@
 -- One row per scheduler report, from one reporting rank of each data-parallel rank, inside --since/--until: a line of
--- the log, or a scrape of the metrics (`basis`). The finer of the two is used; the other only where that one is silent
--- (for three of its usual intervals, at most half a minute), so that no moment is told twice.
+-- the log, or a scrape of the metrics (`basis`). The finer of the two is used: the one that tells running, waiting and
+-- usage more often while both are there. The other one is used only where that one is silent (for three of its usual
+-- intervals, at most half a minute), so that no moment is told twice.
 -- `dp` is 0 where no rank was printed; `pool_usage` is the fullest pool (full attention, sliding window, mamba).
 -- `kv_usage_before_batch` marks SGLang prefill lines (up to 0.5.7) that do not count their own batch yet.
 CREATE OR REPLACE VIEW scheduler_clean AS
@@ -44,11 +45,11 @@ either_one AS (
     FROM _scrape
 ),
 counted AS (
-    SELECT instance, basis, count(*) AS reports, min(ts) AS first_ts, max(ts) AS last_ts
+    SELECT instance, basis, min(ts) AS first_ts, max(ts) AS last_ts
     FROM either_one
     GROUP BY ALL
 ),
--- reports inside the span that both cover: the finer one has more
+-- the span that both cover
 overlap AS (
     SELECT
         l.instance,
@@ -56,25 +57,21 @@ overlap AS (
         least(l.last_ts, m.last_ts) AS until_ts
     FROM counted AS l
     JOIN counted AS m ON l.instance = m.instance AND l.basis = 'log' AND m.basis = 'metrics'
+    WHERE from_ts < until_ts
 ),
-finer AS (
+telling AS (
     SELECT
-        o.instance,
-        CASE
-            WHEN count(*) FILTER (WHERE b.basis = 'metrics' AND b.ts BETWEEN o.from_ts AND o.until_ts)
-                > count(*) FILTER (WHERE b.basis = 'log' AND b.ts BETWEEN o.from_ts AND o.until_ts)
-                THEN 'metrics'
-            ELSE 'log'
-        END AS basis
-    FROM overlap AS o
-    JOIN either_one AS b USING (instance)
-    GROUP BY o.instance
+        b.instance,
+        b.basis,
+        least(count(b.running), count(b.waiting), count(b.pool_usage)) AS complete,
+        count(*) AS reports
+    FROM either_one AS b
+    LEFT JOIN overlap AS o USING (instance)
+    WHERE o.instance IS NULL OR b.ts BETWEEN o.from_ts AND o.until_ts
+    GROUP BY ALL
 ),
 chosen AS (
-    SELECT c.instance, coalesce(any_value(f.basis), arg_max(c.basis, c.reports)) AS basis
-    FROM counted AS c
-    LEFT JOIN finer AS f USING (instance)
-    GROUP BY c.instance
+    SELECT instance, arg_max(basis, (complete, reports, basis = 'log')) AS basis FROM telling GROUP BY instance
 ),
 first_choice AS (
     SELECT b.* FROM either_one AS b JOIN chosen AS c ON b.instance = c.instance AND b.basis = c.basis

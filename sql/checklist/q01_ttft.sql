@@ -5,16 +5,20 @@ WITH risen AS (
         l.instance,
         unnest(['all', CASE WHEN l.ts > i.start_ts AND l.prev_ts < i.end_ts THEN 'inside' ELSE 'outside' END]) AS span,
         l.le,
-        l.n
+        l.n,
+        l.told
     FROM _latency_rise AS l
     JOIN incident AS i USING (instance)
     WHERE l.what = 'ttft'
 ),
 bounds AS (
-    SELECT instance, span, le, sum(n) AS n FROM risen GROUP BY ALL
+    SELECT instance, span, le, sum(n) AS n, sum(told) AS told FROM risen GROUP BY ALL
+),
+shared AS (
+    SELECT * FROM bounds QUALIFY told = max(told) OVER (PARTITION BY instance, span)
 ),
 lists AS (
-    SELECT instance, span, list(le ORDER BY le) AS le, list(n ORDER BY le) AS n FROM bounds GROUP BY ALL
+    SELECT instance, span, list(le ORDER BY le) AS le, _cumulative(list(n ORDER BY le)) AS n FROM shared GROUP BY ALL
 )
 SELECT instance, span, n[-1]::BIGINT AS n, _quantile(le, n, 0.50) AS p50, _quantile(le, n, 0.99) AS p99
 FROM lists
@@ -33,7 +37,7 @@ known AS (
         r.instance,
         r.observer,
         -- one that is pending at the end has waited this long at least
-        coalesce(r.ttft_s, epoch(e.last_ts - r.arrival_ts)) AS at_least_s,
+        coalesce(r.ttft_s, epoch(e.last_ts - r.arrival_ts), 0.0) AS at_least_s,
         CASE WHEN r.censored AND r.ttft_s IS NULL THEN 'infinity'::DOUBLE ELSE r.ttft_s END AS ttft_s,
         r.censored AND r.ttft_s IS NULL AS censored,
         coalesce(coalesce(r.arrival_ts, r.ts) BETWEEN i.start_ts AND i.end_ts, false) AS inside

@@ -14,14 +14,18 @@ WITH seconds AS (
         arg_max(ts, (pool_usage, -seq)) FILTER (WHERE pool_usage IS NOT NULL) AS usage_max_ts,
         arg_max(run_id, (coalesce(pool_usage, 0), run_id)) AS usage_max_run,
         max(kv_used_tokens) AS used_tokens_max,
-        -- the two other states while the pool was used most, where metrics tell them
-        arg_max(kv_evictable_tokens, (pool_usage, -seq)) FILTER (WHERE pool_usage IS NOT NULL AND kv_evictable_tokens IS NOT NULL)
-            AS evictable_at_max_tokens,
-        arg_max(kv_available_tokens, (pool_usage, -seq)) FILTER (WHERE pool_usage IS NOT NULL AND kv_available_tokens IS NOT NULL)
-            AS available_at_max_tokens,
-        min(kv_available_tokens) AS available_min_tokens,
         count(pool_usage) AS reports
     FROM _load
+    GROUP BY instance
+),
+-- the two other states while the most was used, where metrics tell them
+states AS (
+    SELECT
+        instance,
+        arg_max(evictable_tokens, (used_tokens, -epoch_us(ts))) AS evictable_at_max_tokens,
+        arg_max(available_tokens, (used_tokens, -epoch_us(ts))) AS available_at_max_tokens,
+        min(available_tokens) AS available_min_tokens
+    FROM _l1_states
     GROUP BY instance
 )
 SELECT
@@ -37,12 +41,13 @@ SELECT
     s.waiting_s,
     s.full_waiting_s,
     s.used_tokens_max,
-    s.evictable_at_max_tokens,
-    s.available_at_max_tokens,
-    s.available_min_tokens,
+    t.evictable_at_max_tokens,
+    t.available_at_max_tokens,
+    t.available_min_tokens,
     s.reports,
     l.capacity_tokens,
     l.capacity_source
 FROM _instance AS i
 LEFT JOIN seconds AS s USING (instance)
+LEFT JOIN states AS t USING (instance)
 LEFT JOIN _limits AS l ON l.instance = i.instance AND l.run_id = s.usage_max_run;

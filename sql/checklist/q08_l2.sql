@@ -4,7 +4,7 @@ CREATE OR REPLACE VIEW q08_l2 AS
 WITH moved AS (
     SELECT
         instance,
-        any_value(source) AS l2_moved_by,
+        min(source) AS l2_moved_by,
         sum(hit_tokens)::BIGINT AS hit_tokens,
         sum(lookup_tokens)::BIGINT AS lookup_tokens,
         sum(loaded_tokens)::BIGINT AS loaded_tokens,

@@ -1,5 +1,6 @@
--- What is known of L2 from metrics, per scrape: tokens or bytes in use and their share of the capacity. Gauges that
--- tell what is pinned by transfers (vLLM's offloading) are no occupancy and not used here.
+-- What is known of L2 from metrics, per scrape: tokens or bytes in use and their share of the capacity. Each LMCache
+-- worker inside an engine has a pool of the size it was given, so bytes and pools add up. Gauges that tell what is
+-- pinned by transfers (vLLM's offloading) are no occupancy and not used here.
 CREATE OR REPLACE VIEW _l2_level AS
 WITH gauges AS (
     SELECT
@@ -8,75 +9,120 @@ WITH gauges AS (
         ts,
         sum(value) FILTER (WHERE name = 'l2_used_tokens') AS used_tokens,
         sum(value) FILTER (WHERE name = 'l2_capacity_tokens') AS capacity_tokens,
+        count(*) FILTER (WHERE name = 'l2_used_tokens') AS token_pools,
         sum(value) FILTER (WHERE name = 'l2_used_bytes') AS used_bytes,
+        count(*) FILTER (WHERE name = 'l2_used_bytes') AS byte_pools,
         max(value) FILTER (WHERE name = 'l2_usage') AS usage
     FROM _sample
-    WHERE part IS NULL AND name IN ('l2_used_tokens', 'l2_capacity_tokens', 'l2_used_bytes', 'l2_usage')
+    WHERE part IS NULL AND value IS NOT NULL AND name IN ('l2_used_tokens', 'l2_capacity_tokens', 'l2_used_bytes', 'l2_usage')
         AND ts >= coalesce(getvariable('since')::TIMESTAMPTZ, '-infinity'::TIMESTAMPTZ)
         AND ts <= coalesce(getvariable('until')::TIMESTAMPTZ, 'infinity'::TIMESTAMPTZ)
     GROUP BY ALL
 )
 SELECT
-    g.*,
-    coalesce(g.usage, g.used_tokens / nullif(coalesce(g.capacity_tokens, l.l2_capacity_tokens), 0), g.used_bytes / nullif(l.l2_bytes, 0)) AS used_share
+    g.* EXCLUDE (token_pools, byte_pools),
+    coalesce(
+        g.usage,
+        g.used_tokens / nullif(coalesce(g.capacity_tokens, l.l2_capacity_tokens * g.token_pools), 0),
+        g.used_bytes / nullif(l.l2_bytes * g.byte_pools, 0)
+    ) AS used_share
 FROM gauges AS g
 LEFT JOIN _limits AS l USING (instance, run_id);
 
--- What L2 did, moment by moment: from counters of an instance that has them, else from the operations in its log.
-CREATE OR REPLACE VIEW _l2_moved AS
-WITH risen AS (
+-- What L2's counters rose by: `what` groups those that tell of the same. LMCache workers hold a part each of the same
+-- tokens, and so do SGLang's pools of one rank: bytes add up over them, while tokens, seconds and failures are those of
+-- the one with the most, as in `cache_op`. Data-parallel ranks and everything else (reasons) add up.
+CREATE OR REPLACE VIEW _l2_risen AS
+WITH named AS (
     SELECT
-        instance,
-        run_id,
-        ts,
-        'counter' AS source,
-        sum(delta) FILTER (WHERE name = 'l2_load_tokens_total') AS loaded_tokens,
-        sum(delta) FILTER (WHERE name = 'l2_load_bytes_total') AS loaded_bytes,
-        sum(delta) FILTER (WHERE name = 'l2_load_seconds_total' OR (name = 'l2_load_s' AND part = 'sum')) AS load_s,
-        sum(delta) FILTER (WHERE name = 'l2_store_tokens_total') AS stored_tokens,
-        sum(delta) FILTER (WHERE name = 'l2_store_bytes_total') AS stored_bytes,
-        sum(delta) FILTER (WHERE name = 'l2_hit_tokens_total') AS hit_tokens,
-        sum(delta) FILTER (WHERE name = 'l2_lookup_tokens_total') AS lookup_tokens,
-        sum(delta) FILTER (WHERE name IN ('l2_alloc_failures_total', 'l2_evict_failures_total')) AS alloc_failures,
-        sum(delta) FILTER (WHERE name = 'l2_load_failures_total') AS load_failures,
-        sum(delta) FILTER (WHERE name = 'l2_dropped_tokens_total') AS dropped_tokens
+        *,
+        CASE
+            WHEN name LIKE 'l2\_load\_%' ESCAPE '\' AND name <> 'l2_load_failures_total' THEN 'load'
+            WHEN name LIKE 'l2\_store\_%' ESCAPE '\' THEN 'store'
+            WHEN name IN ('l2_alloc_failures_total', 'l2_evict_failures_total') THEN 'alloc_fail'
+            WHEN name = 'l2_load_failures_total' THEN 'load_fail'
+            WHEN name = 'l2_dropped_tokens_total' THEN 'drop'
+            ELSE 'lookup'
+        END AS what,
+        if(name LIKE '%\_bytes\_total' ESCAPE '\', NULL, concat_ws('/', labels['worker_id'], labels['pool'])) AS share
     FROM counter_delta
-    WHERE name LIKE 'l2\_%' ESCAPE '\' AND (part IS NULL OR part = 'sum')
-    GROUP BY ALL
+    WHERE delta IS NOT NULL AND (
+        name = 'l2_load_s' AND part = 'sum' OR part IS NULL AND name IN (
+            'l2_load_tokens_total', 'l2_load_bytes_total', 'l2_load_seconds_total', 'l2_store_tokens_total', 'l2_store_bytes_total',
+            'l2_hit_tokens_total', 'l2_lookup_tokens_total', 'l2_alloc_failures_total', 'l2_evict_failures_total',
+            'l2_load_failures_total', 'l2_dropped_tokens_total'
+        )
+    )
+),
+shares AS (
+    SELECT instance, run_id, dp, ts, what, name, share, sum(delta) AS n, min(coalesce(prev_ts, ts)) AS prev_ts FROM named GROUP BY ALL
+),
+ranks AS (
+    SELECT instance, run_id, dp, ts, what, name, max(n) AS n, min(prev_ts) AS prev_ts FROM shares GROUP BY ALL
+)
+SELECT instance, run_id, ts, what, name, sum(n) AS n, min(prev_ts) AS prev_ts FROM ranks GROUP BY ALL;
+
+-- What L2 did, moment by moment, each thing once: loads, stores, lookups and failures from the counters that tell them,
+-- in the time these cover, else from the operations in the log.
+CREATE OR REPLACE VIEW _l2_moved AS
+WITH covered AS (
+    SELECT instance, run_id, what, min(prev_ts) AS from_ts, max(ts) AS until_ts FROM _l2_risen GROUP BY ALL
+),
+done AS (
+    SELECT *, op AS what FROM cache_op WHERE ts IS NOT NULL
+    UNION ALL BY NAME
+    SELECT *, 'load_fail' AS what FROM cache_op WHERE ts IS NOT NULL AND op = 'load' AND ok = false
 ),
 logged AS (
-    SELECT
-        instance,
-        run_id,
-        ts,
-        'log' AS source,
-        tokens AS t,
-        CASE WHEN op = 'load' THEN tokens END AS loaded_tokens,
-        CASE WHEN op = 'load' THEN bytes END AS loaded_bytes,
-        CASE WHEN op = 'load' THEN duration_s END AS load_s,
-        CASE WHEN op = 'store' THEN tokens END AS stored_tokens,
-        CASE WHEN op = 'store' THEN bytes END AS stored_bytes,
-        CASE WHEN op = 'lookup' THEN hit_tokens END AS hit_tokens,
-        CASE WHEN op = 'lookup' THEN total_tokens END AS lookup_tokens,
-        CASE WHEN op = 'alloc_fail' THEN 1 END AS alloc_failures,
-        CASE WHEN op = 'load' AND ok = false THEN 1 END AS load_failures,
-        NULL::BIGINT AS dropped_tokens
-    FROM cache_op
-    WHERE ts IS NOT NULL
+    SELECT d.*
+    FROM done AS d
+    LEFT JOIN covered AS c ON c.instance = d.instance AND c.run_id = d.run_id AND c.what = d.what AND d.ts BETWEEN c.from_ts AND c.until_ts
+    WHERE c.what IS NULL
 )
-FROM risen
+SELECT
+    instance,
+    run_id,
+    ts,
+    'counter' AS source,
+    sum(n) FILTER (WHERE name = 'l2_load_tokens_total') AS loaded_tokens,
+    sum(n) FILTER (WHERE name = 'l2_load_bytes_total') AS loaded_bytes,
+    sum(n) FILTER (WHERE name IN ('l2_load_seconds_total', 'l2_load_s')) AS load_s,
+    sum(n) FILTER (WHERE name = 'l2_store_tokens_total') AS stored_tokens,
+    sum(n) FILTER (WHERE name = 'l2_store_bytes_total') AS stored_bytes,
+    sum(n) FILTER (WHERE name = 'l2_hit_tokens_total') AS hit_tokens,
+    sum(n) FILTER (WHERE name = 'l2_lookup_tokens_total') AS lookup_tokens,
+    sum(n) FILTER (WHERE name IN ('l2_alloc_failures_total', 'l2_evict_failures_total')) AS alloc_failures,
+    sum(n) FILTER (WHERE name = 'l2_load_failures_total') AS load_failures,
+    sum(n) FILTER (WHERE name = 'l2_dropped_tokens_total') AS dropped_tokens
+FROM _l2_risen
+GROUP BY ALL
 UNION ALL BY NAME
-SELECT * EXCLUDE (t) FROM logged WHERE instance NOT IN (SELECT instance FROM risen);
+SELECT
+    instance,
+    run_id,
+    ts,
+    'log' AS source,
+    CASE WHEN what = 'load' THEN tokens END AS loaded_tokens,
+    CASE WHEN what = 'load' THEN bytes END AS loaded_bytes,
+    CASE WHEN what = 'load' THEN duration_s END AS load_s,
+    CASE WHEN what = 'store' THEN tokens END AS stored_tokens,
+    CASE WHEN what = 'store' THEN bytes END AS stored_bytes,
+    CASE WHEN what = 'lookup' THEN hit_tokens END AS hit_tokens,
+    CASE WHEN what = 'lookup' THEN total_tokens END AS lookup_tokens,
+    CASE WHEN what = 'alloc_fail' THEN 1 END AS alloc_failures,
+    CASE WHEN what = 'load_fail' THEN 1 END AS load_failures
+FROM logged;
 
 -- L2 per bucket: tokens and bytes loaded and stored, seconds spent loading, failures, and the used share of its
--- capacity, which only metrics tell. Hit tokens were found, loaded tokens were moved. `l2_source` is counter or log.
+-- capacity, which only metrics tell. Hit tokens were found, loaded tokens were moved. `l2_source` is counter (failures
+-- may be the log's even so) or log.
 CREATE OR REPLACE VIEW signal_l2 AS
 WITH moved AS (
     SELECT
         m.instance,
         m.run_id,
         to_timestamp(floor(epoch(m.ts) / b.bucket_s)::BIGINT * b.bucket_s) AS bucket_ts,
-        any_value(m.source) AS l2_source,
+        min(m.source) AS l2_source,
         sum(m.loaded_tokens)::BIGINT AS loaded_tokens,
         sum(m.loaded_bytes)::BIGINT AS loaded_bytes,
         sum(m.load_s) AS load_s,

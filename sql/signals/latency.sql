@@ -16,24 +16,36 @@ CREATE OR REPLACE MACRO _quantile(le, n, q) AS CASE
     }
 END;
 
+-- Counts below bounds in order never fall: a scrape that fell into the midst of an update is put right.
+CREATE OR REPLACE MACRO _cumulative(n) AS list_transform(n, lambda x, i: list_max(n[1:i]));
+
 -- The exact quantile `q` of `sorted` values: the lowest that more than that share of them do not exceed (of an even
 -- number, the higher of the two in the middle).
 CREATE OR REPLACE MACRO _percentile(sorted, q) AS sorted[least(len(sorted), floor(q * len(sorted))::BIGINT + 1)];
 
 -- What histograms of latencies rose by between two scrapes, summed over ranks and label values, cumulative by bound.
--- `what` is ttft, queue, itl, e2e, prefill or decode.
+-- `told` is the number of histograms that counted up to this bound all the while: a bound that is new in a histogram
+-- that is not has none. `what` is ttft, queue, itl, e2e, prefill or decode.
 CREATE OR REPLACE VIEW _latency_rise AS
+WITH risen AS (
+    SELECT
+        instance,
+        replace(name, '_s', '') AS what,
+        prev_ts,
+        ts,
+        le,
+        sum(delta) AS n,
+        count(*) AS told,
+        count(*) FILTER (WHERE began_again) AS begun
+    FROM counter_delta
+    WHERE part = 'bucket' AND delta IS NOT NULL AND le IS NOT NULL
+        AND name IN ('ttft_s', 'queue_s', 'itl_s', 'e2e_s', 'prefill_s', 'decode_s')
+    GROUP BY ALL
+)
 SELECT
-    instance,
-    replace(name, '_s', '') AS what,
-    prev_ts,
-    ts,
-    le,
-    sum(delta) AS n
-FROM counter_delta
-WHERE part = 'bucket' AND delta IS NOT NULL AND le IS NOT NULL
-    AND name IN ('ttft_s', 'queue_s', 'itl_s', 'e2e_s', 'prefill_s', 'decode_s')
-GROUP BY ALL;
+    * EXCLUDE (begun, told),
+    if(begun > arg_max(begun, le) OVER (PARTITION BY instance, what, prev_ts, ts), 0, told) AS told
+FROM risen;
 
 -- Latencies over time in seconds, one row per instance, kind of latency, source and bucket: exact from the requests of
 -- one observer (bucket of their arrival), or from histograms (bucket of the scrape that shows them) with the bounds
@@ -78,14 +90,19 @@ bounds AS (
         to_timestamp(floor(epoch(l.ts) / b.bucket_s)::BIGINT * b.bucket_s) AS bucket_ts,
         l.what,
         l.le,
-        sum(l.n) AS n
+        sum(l.n) AS n,
+        sum(l.told) AS told
     FROM _latency_rise AS l
     CROSS JOIN _bucket AS b
     GROUP BY ALL
 ),
+-- only a bound that all of them have counts all: others (of an upgrade, of another rank) are left out
+shared AS (
+    SELECT * FROM bounds QUALIFY told = max(told) OVER (PARTITION BY instance, bucket_ts, what)
+),
 lists AS (
-    SELECT instance, bucket_ts, what, list(le ORDER BY le) AS le, list(n ORDER BY le) AS n
-    FROM bounds
+    SELECT instance, bucket_ts, what, list(le ORDER BY le) AS le, _cumulative(list(n ORDER BY le)) AS n
+    FROM shared
     GROUP BY ALL
 ),
 read AS (

@@ -43,10 +43,15 @@ FROM silences AS s
 JOIN holds AS h USING (instance, run_id);
 
 -- The whole instance at every report: running, waiting and used tokens summed over data-parallel ranks, usage of
--- the fullest rank. A rank that has not reported for `hold_s` counts as unknown, not as zero.
+-- the fullest rank; `pools_used` is the used part of all ranks' pools together, in pools. A rank that has not reported
+-- for `hold_s` counts as unknown, not as zero. Scrapes of one moment are one report, and a rank's scrape is not added
+-- to lines of the log, which may tell of the same requests.
 CREATE OR REPLACE VIEW _load AS
 WITH ranks AS (
     SELECT DISTINCT instance, run_id, dp FROM _report
+),
+placed AS (
+    SELECT *, if(basis = 'metrics', max(seq) OVER (PARTITION BY instance, run_id, basis, ts), seq) AS moment FROM _report
 ),
 latest AS (
     SELECT
@@ -55,22 +60,23 @@ latest AS (
         r.seq,
         r.ts,
         r.hold_s,
+        r.basis,
         d.dp,
         last_value(CASE WHEN r.dp = d.dp THEN r.ts END IGNORE NULLS) OVER so_far AS rank_ts,
+        last_value(CASE WHEN r.dp = d.dp THEN r.basis END IGNORE NULLS) OVER so_far AS rank_basis,
         last_value(CASE WHEN r.dp = d.dp THEN r.running END IGNORE NULLS) OVER so_far AS running,
         last_value(CASE WHEN r.dp = d.dp THEN r.waiting END IGNORE NULLS) OVER so_far AS waiting,
         last_value(CASE WHEN r.dp = d.dp THEN r.kv_usage END IGNORE NULLS) OVER so_far AS kv_usage,
+        last_value(CASE WHEN r.dp = d.dp THEN r.kv_usage * coalesce(r.engines, 1) END IGNORE NULLS) OVER so_far AS pools_used,
         last_value(CASE WHEN r.dp = d.dp THEN r.pool_usage END IGNORE NULLS) OVER so_far AS pool_usage,
         -- with the usage of the same report or not at all: a prefill line has none
         last_value(CASE WHEN r.dp = d.dp THEN coalesce(r.kv_used_tokens, -1) END IGNORE NULLS) OVER so_far AS kv_used_tokens,
-        last_value(CASE WHEN r.dp = d.dp THEN r.kv_evictable_tokens END IGNORE NULLS) OVER so_far AS kv_evictable_tokens,
-        last_value(CASE WHEN r.dp = d.dp THEN r.kv_available_tokens END IGNORE NULLS) OVER so_far AS kv_available_tokens,
         last_value(CASE WHEN r.dp = d.dp THEN r.pending_tokens END IGNORE NULLS) OVER so_far AS pending_tokens,
         last_value(CASE WHEN r.dp = d.dp THEN r.gen_tps_now END IGNORE NULLS) OVER so_far AS gen_tps,
         last_value(CASE WHEN r.dp = d.dp THEN r.prompt_tps_now END IGNORE NULLS) OVER so_far AS prompt_tps
-    FROM _report AS r
+    FROM placed AS r
     JOIN ranks AS d USING (instance, run_id)
-    WINDOW so_far AS (PARTITION BY r.instance, r.run_id, d.dp ORDER BY r.seq ROWS UNBOUNDED PRECEDING)
+    WINDOW so_far AS (PARTITION BY r.instance, r.run_id, d.dp ORDER BY r.moment RANGE UNBOUNDED PRECEDING)
 ),
 summed AS (
     SELECT
@@ -83,15 +89,14 @@ summed AS (
         sum(waiting)::BIGINT AS waiting,
         max(kv_usage) AS kv_usage,
         max(pool_usage) AS pool_usage,
+        sum(pools_used) AS pools_used,
         if(min(kv_used_tokens) < 0, NULL, sum(kv_used_tokens))::BIGINT AS kv_used_tokens,
-        sum(kv_evictable_tokens)::BIGINT AS kv_evictable_tokens,
-        sum(kv_available_tokens)::BIGINT AS kv_available_tokens,
         sum(pending_tokens)::BIGINT AS pending_tokens,
         sum(gen_tps) AS gen_tps,
         sum(prompt_tps) AS prompt_tps,
         count(running)::INTEGER AS ranks
     FROM latest
-    WHERE epoch(ts - rank_ts) <= hold_s
+    WHERE rank_basis = basis AND epoch(ts - rank_ts) <= hold_s
     GROUP BY instance, run_id, seq
 )
 -- behind the last report of a run only as long as anything else was heard of it
@@ -171,8 +176,6 @@ WITH inside AS (
         arg_max(l.pool_usage, l.seq) AS kv_usage_last,
         sum(l.pool_usage * l.dwell_s) / nullif(sum(l.dwell_s) FILTER (WHERE l.pool_usage IS NOT NULL), 0) AS kv_usage_mean,
         arg_max(l.kv_used_tokens, l.seq) AS kv_used_tokens_last,
-        arg_max(l.kv_evictable_tokens, l.seq) AS kv_evictable_tokens_last,
-        arg_max(l.kv_available_tokens, l.seq) AS kv_available_tokens_last,
         arg_max(l.pending_tokens, l.seq) AS pending_tokens_last,
         arg_max(l.gen_tps, l.seq) AS gen_tps_last,
         arg_max(l.prompt_tps, l.seq) AS prompt_tps_last,
@@ -199,8 +202,6 @@ SELECT
     coalesce(i.kv_usage_last, h.pool_usage) AS kv_usage_last,
     coalesce(i.kv_usage_mean, h.pool_usage) AS kv_usage_mean,
     coalesce(i.kv_used_tokens_last, h.kv_used_tokens) AS kv_used_tokens,
-    coalesce(i.kv_evictable_tokens_last, h.kv_evictable_tokens) AS kv_evictable_tokens,
-    coalesce(i.kv_available_tokens_last, h.kv_available_tokens) AS kv_available_tokens,
     coalesce(i.pending_tokens_last, h.pending_tokens) AS pending_tokens,
     coalesce(i.gen_tps_last, h.gen_tps) AS gen_tps,
     coalesce(i.prompt_tps_last, h.prompt_tps) AS prompt_tps,
@@ -221,7 +222,7 @@ ASOF LEFT JOIN (
 ) AS held ON g.instance = held.instance AND g.bucket_ts >= held.ts
 LEFT JOIN LATERAL (
     SELECT held.run_id, held.running, held.waiting, held.pool_usage, held.kv_used_tokens,
-        held.kv_evictable_tokens, held.kv_available_tokens, held.pending_tokens, held.gen_tps, held.prompt_tps
+        held.pending_tokens, held.gen_tps, held.prompt_tps
     WHERE epoch(g.bucket_ts - held.ts) <= held.hold_s
         -- a process that went away takes its load with it
         AND (held.end_ts IS NULL OR held.ts > held.end_ts OR g.bucket_ts <= held.end_ts)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -55,6 +56,53 @@ def operation(t: float, op: str, **columns: Any) -> dict[str, Any]:
     return {**_ORIGIN, "ts": at(t), "tier": "host", "op": op, "ok": True, **columns}
 
 
+Points = Iterable[tuple[float, float | None]]
+Series = dict[str, Any]
+
+
+def series(name: str, points: Points, *, labels: Mapping[str, str] | None = None, **columns: Any) -> Series:
+    """One series and its samples: (seconds after the beginning, value). Rank labels give the rank, as a parser would."""
+    labels = {k: str(v) for k, v in (labels or {}).items()}
+    ranks = {rank: int(labels[label]) for label, rank in (("dp_rank", "dp"), ("engine", "dp"), ("worker_id", "tp")) if label in labels}
+    told = [(at(t), value) for t, value in points]
+    return {
+        **_ORIGIN, **ranks, "name": name, "raw_name": name, "labels": sorted(labels.items()), "counted": True, "samples": len(told),
+        "first_ts": min(t for t, _ in told), "last_ts": max(t for t, _ in told), **columns, "_samples": told,
+    }  # fmt: skip
+
+
+def histogram(name: str, points: Iterable[tuple[float, Mapping[float, float]]], **columns: Any) -> list[Series]:
+    """One series for each bound, and the count: (seconds after the beginning, cumulative counts by upper bound)."""
+    labels = columns.pop("labels", {})
+    told = list(points)
+    bounds = sorted({le for _, counts in told for le in counts})
+    buckets = [
+        series(
+            name,
+            [(t, counts[le]) for t, counts in told if le in counts],
+            part="bucket",
+            le=le,
+            labels={**labels, "le": f"{le:g}"},
+            **columns,
+        )
+        for le in bounds
+    ]
+    return [*buckets, series(name, [(t, max(counts.values())) for t, counts in told], part="count", labels=labels, **columns)]
+
+
+def cumulative(values: Sequence[float], bounds: Sequence[float]) -> dict[float, float]:
+    """What a histogram with these finite bounds says of the values."""
+    return {le: sum(v <= le for v in values) for le in (*bounds, math.inf)}
+
+
+def metrics(*given: Series | list[Series]) -> dict[str, list[dict[str, Any]]]:
+    """The tables `series` and `samples`, to be given to `database`."""
+    flat = [one for some in given for one in (some if isinstance(some, list) else [some])]
+    rows = [{k: v for k, v in one.items() if k != "_samples"} | {"series_id": n} for n, one in enumerate(flat, 1)]
+    samples = [{"series_id": n, "ts": ts, "value": value} for n, one in enumerate(flat, 1) for ts, value in one["_samples"]]
+    return {"series": rows, "samples": samples}
+
+
 def database(*, since: datetime | None = None, until: datetime | None = None, **tables: Sequence[Row]) -> duckdb.DuckDBPyConnection:
     """All views over the given rows. Rows get line numbers in their order."""
     con = duckdb.connect(":memory:")
@@ -66,7 +114,7 @@ def database(*, since: datetime | None = None, until: datetime | None = None, **
         con.execute(f"SET VARIABLE {name} = {value!r}::DOUBLE")
     tables = {"sources": [{"source_id": "s", "path": "server.log"}], **tables}
     for name, table in TABLES.items():
-        rows = [{"record": n, **row} if name != "sources" else dict(row) for n, row in enumerate(tables.get(name, ()), 1)]
+        rows = [{"record": n, **row} if name not in ("sources", "samples") else dict(row) for n, row in enumerate(tables.get(name, ()), 1)]
         unknown = {column for row in rows for column in row} - {c.name for c in table.columns}
         assert not unknown, unknown
         con.register("_rows", pa.Table.from_pylist(rows, schema=table.arrow))

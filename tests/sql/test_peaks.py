@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sql_case import database, event, report, row_of
+from sql_case import database, event, metrics, report, row_of, series, stats
 
 
 def test_sums_over_ranks_and_the_fullest_rank() -> None:
@@ -26,3 +26,17 @@ def test_nothing_is_carried_over_a_restart() -> None:
 def test_what_nobody_reported_is_null() -> None:
     row = row_of(database(events=[event(0, "crash")]), "peaks")
     assert (row["running"], row["waiting"], row["kv_usage"], row["reports"]) == (None, None, None, 0)
+
+
+def test_the_other_source_shows_what_lies_beyond_the_time_of_the_finer_one() -> None:
+    log = [stats(t, running=3, waiting=1, kv_usage=0.5) for t in range(0, 400, 10)]
+    scraped = (("running_requests", 4), ("waiting_requests", 9), ("kv_usage", 0.8), ("pool_usage", 0.9))
+    ranks = [series(name, [(t, value) for t in range(100)], labels={"engine": dp}) for dp in (0, 1) for name, value in scraped]
+    row = row_of(database(scheduler=log, **metrics(*ranks)), "peaks")
+    assert (row["basis"], row["running"], row["waiting"], row["kv_usage"], row["pool_usage"]) == ("metrics", 8, 18, 0.8, 0.9)
+    assert (row["other_basis"], row["other_running"], row["other_waiting"], row["other_kv_usage"]) == ("log", 3, 1, 0.5)
+
+
+def test_without_another_source_nothing_is_beyond() -> None:
+    row = row_of(database(scheduler=[report(0, running=1, waiting=2, kv_usage=0.5)]), "peaks")
+    assert (row["basis"], row["other_basis"], row["other_running"], row["other_waiting"], row["other_kv_usage"]) == ("log", *[None] * 4)
