@@ -20,7 +20,7 @@ def files(name: str) -> dict[str, bytes]:
     """The files of one case, by name."""
     built = CASES[name]()
     expected = json.dumps(built.expected, indent=1, ensure_ascii=False) + "\n"
-    return {"server.log": built.log.encode(), "expected.json": expected.encode()}
+    return {"server.log": built.log.encode(), "expected.json": expected.encode(), **built.captured}
 
 
 def main(names: list[str]) -> int:
@@ -34,7 +34,7 @@ def main(names: list[str]) -> int:
         folder.mkdir(exist_ok=True)
         for file, data in files(name).items():
             (folder / file).write_bytes(data)
-        print(f"{name}: {(folder / 'server.log').stat().st_size / 1000:.0f} kB")
+        print(f"{name}: {sum(f.stat().st_size for f in folder.iterdir()) / 1000:.0f} kB")
     return 0
 
 

@@ -12,6 +12,8 @@ from analyzer.cli.report import announce, made_report
 from analyzer.report.write import refuse_existing, write_report
 from analyzer.resources import demo_dir
 
+FILES = ("server.log", "metrics.prom.gz", "client.jsonl.gz")
+
 
 @click.command()
 @click.option(
@@ -21,8 +23,8 @@ from analyzer.resources import demo_dir
 def demo(output: Path, force: bool) -> None:
     """Write a report of a small incident that comes with the tool."""
     refuse_existing(output, force=force)
-    # from beside the log, so that the report names it as one would on the spot
+    # from beside the files, so that the report names them as one would on the spot
     with contextlib.chdir(demo_dir()):
-        html, diagnosis, _ = made_report(("server.log",), InputOptions("UTC", 2026, ("server.log=demo",)))
+        html, diagnosis, _ = made_report(FILES, InputOptions("UTC", 2026, tuple(f"{name}=demo" for name in FILES)))
     write_report(output, html, force=force)
     announce(diagnosis, output)

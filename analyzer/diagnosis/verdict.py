@@ -51,6 +51,8 @@ def findings(case: Case, ends: list[Row], silences: list[Row], slow: Row | None,
     )
     enough = case.waiting_reports >= case.limits["min_reports"]
     queue = _queue(case) if case.broke and enough else _no_queue(case, slow, ends) if enough else []
+    if any(f.cause == "hang" for f in process):
+        queue = [f for f in queue if f.cause != "hang"]
     found = [*process, *queue]
     if not enough:
         # a planned restart proves itself, but not that it was the incident
@@ -177,6 +179,16 @@ def _queue(case: Case) -> list[Finding]:
             )
         ]  # fmt: skip
     dominant = case.limits["dominant_share"]
+    stalled_s = case.row("queue_on_l1")["stalled_s"] or 0.0
+    if shares["stalled"] >= dominant and stalled_s > case.limits["hang_silence_s"]:
+        return [
+            _finding(
+                case, "hang", "medium",
+                f"The scheduler made not one token for {say.seconds(stalled_s)} {case.when()}, though it reported, with "
+                f"{say.count(cap['running_max'])} running and up to {say.count(q['waiting_peak'])} waiting.",
+                window, ("outside_scheduler", "queue_on_l1"),
+            )
+        ]  # fmt: skip
     l1, reserved = shares["l1"] + shares["gap"], shares["reservation"]
     thrown_out = (retracted["events_in_incident"] or 0) > 0
     weights: dict[Cause, float] = {
@@ -391,12 +403,15 @@ def _no_queue(case: Case, slow: Row | None, ends: list[Row]) -> list[Finding]:
     if not found:
         known = "TTFT was not recorded" if not ttft["ttft_n"] else "TTFT did not break either"
         peak = case.row("l1_full")["usage_max"]
+        running = (ends[-1]["running_last"] or 0) if ends and not case.has_log else 0
+        confidence: Confidence = "low" if running else "high" if ttft["ttft_n"] else "medium"
         found.append(
             _finding(
-                case, "none", "high" if ttft["ttft_n"] else "medium",
+                case, "none", confidence,
                 f"No queue broke: {_at_most_waited(ttft['waiting_peak'])}, KV usage peaked at "
                 f"{say.share(peak)}; {known}."
-                + (f" {skew['ranks']} ranks reported." if (skew["ranks"] or 0) > 1 else ""),
+                + (f" {skew['ranks']} ranks reported." if (skew["ranks"] or 0) > 1 else "")
+                + (f" The capture ends with {say.count(running)} running: only a log would show a crash then." if running else ""),
                 Window(None, None), ("ttft_broke", "l1_full", "outside_scheduler"),
             )
         )  # fmt: skip

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from sample_traces.generator.capture import LAST_SCRAPE_S, How, Life, client_truth, files, metrics_truth, scrapes
+from sample_traces.generator.clients import Client
 from sample_traces.generator.render import Log, Model, SGLangServer, VLLMServer, client, probes
+from sample_traces.generator.sglang_metrics import SGLangEndpoint
 from sample_traces.generator.sglang_model import (
     Cost,
     PrefillReport,
@@ -16,10 +19,12 @@ from sample_traces.generator.sglang_model import (
     SGLangModel,
 )
 from sample_traces.generator.sglang_model import Seq as SGLangSeq
+from sample_traces.generator.vllm_metrics import VLLMEndpoint
 from sample_traces.generator.vllm_model import Seq as VLLMSeq
 from sample_traces.generator.vllm_model import StepCost, VLLMConfig, VLLMModel
 from sample_traces.generator.workload import Phase, arrivals
 
+PROCESS_START_S = -67.4  # of the vLLM servers: before their first line
 SLOW_TTFT_S = 5.0  # a first token later than this makes the incident window
 AnySeq = SGLangSeq | VLLMSeq
 
@@ -34,10 +39,11 @@ HEALTHY_IS_NOT = ["l1_bound", "reservation_bound", "cap_bound", "prefill_bound",
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A case's two files."""
+    """A case's files; `captured` are those beside the log, by name."""
 
     log: str
     expected: dict[str, Any]
+    captured: dict[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,17 @@ def _expected(label: Label, peaks: dict[str, Any], truth: dict[str, Any]) -> dic
         "tz": "UTC",
         "description": label.description,
     }
+
+
+# -- what was saved beside the log ----------------------------------------------------------
+
+
+def _captured(
+    log: Log, engine: str, lives: Sequence[Life], how: How, records: list[dict[str, Any]], until: float | None = None
+) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """The files of scrapes and clients, and what is true of them."""
+    taken = scrapes(lives, log.base.timestamp(), how, until)
+    return files(taken, how, records), {"metrics": metrics_truth(taken, engine, how), "clients": client_truth(records)}
 
 
 # -- SGLang ---------------------------------------------------------------------------------
@@ -178,13 +195,23 @@ def _sglang_case(
     models: Sequence[SGLangModel],
     label: Label,
     quiet_until: float | None = None,
+    how: How | None = None,
+    priorities: bool = False,
 ) -> Built:
-    """The common end: all lines between start-up and the last step, and the labels."""
+    """The common end: all lines between start-up and the last step, what was captured besides, and the labels."""
     end = max(m.t for m in models)
     _sglang_log(log, server, models)
     probes(server, log, 5.0, end, 60.0)
     truth = _sglang_truth(log, models, end, quiet_until)
-    return Built(log.text(), _expected(label, _sglang_peaks(server, models), truth))
+    last = end + LAST_SCRAPE_S
+    life = Life(SGLangEndpoint(server, models, end=last, priorities=priorities), -3600.0, last)
+    users = _sglang_client(log, server)
+    captured, more = _captured(log, "sglang", [life], how or How(), [users.record(s) for m in models for s in m.seqs])
+    return Built(log.text(), _expected(label, _sglang_peaks(server, models), truth | more), captured)
+
+
+def _sglang_client(log: Log, server: SGLangServer) -> Client:
+    return Client(f"http://gpu-07:{server.port}", log.base.timestamp())
 
 
 def healthy_sglang() -> Built:
@@ -196,7 +223,8 @@ def healthy_sglang() -> Built:
     log = Log(_base(3, 10))
     server.startup(log, -72.0, 68.0)
     label = Label(["none"], HEALTHY_IS_NOT, "SGLang 0.5.9 under light load: no queue, pool nearly empty.")
-    return _sglang_case(log, server, [model], label)
+    how = How(form="csv", job="sglang", instance=f"gpu-07:{server.port}")
+    return _sglang_case(log, server, [model], label, how=how)
 
 
 def l1_bound_sglang() -> Built:
@@ -243,7 +271,7 @@ def reservation_bound_sglang() -> Built:
         "max_new_tokens 4096 with outputs of 200 and a conservativeness of 1.3: requests queue at a token "
         "usage of 0.2 to 0.3, because the reservation is full and not the pool.",
     )
-    return _sglang_case(log, server, [model], label, quiet_until=120.0)
+    return _sglang_case(log, server, [model], label, quiet_until=120.0, how=How(15.0))
 
 
 def cap_bound_sglang() -> Built:
@@ -259,7 +287,7 @@ def cap_bound_sglang() -> Built:
         ["none", "l1_bound", "reservation_bound", "prefill_bound", "l2_bound", "decode_bound"],
         "max_running_requests 8 with a nearly empty pool: running stands at 8 while the queue grows.",
     )
-    return _sglang_case(log, server, [model], label, quiet_until=120.0)
+    return _sglang_case(log, server, [model], label, quiet_until=120.0, priorities=True)
 
 
 def prefill_bound_sglang() -> Built:
@@ -299,7 +327,8 @@ def decode_bound_sglang() -> Built:
         "Running climbs, the queue stays empty and the pool free, but the generation throughput has "
         "reached its top: each request gets fewer and fewer tokens per second.",
     )
-    return _sglang_case(log, server, [model], label, quiet_until=120.0)
+    how = How(form="query_range", job="sglang", instance=f"gpu-07:{server.port}")
+    return _sglang_case(log, server, [model], label, quiet_until=120.0, how=how)
 
 
 def hang_sglang() -> Built:
@@ -337,7 +366,11 @@ def hang_sglang() -> Built:
     )
     truth = _sglang_truth(log, [model], end, quiet_until=150.0)
     truth["hang"] = {"start": log.utc(model.t), "end": log.utc(end)}
-    return Built(log.text(), _expected(label, _sglang_peaks(server, [model]), truth))
+    lives = [Life(SGLangEndpoint(server, [model], end=model.t), -3600.0, end)]  # the endpoint goes on answering
+    users = _sglang_client(log, server)
+    records = [users.record(s, lost_at=end) for s in model.seqs] + [users.unanswered(r, end) for r in model.arriving]
+    captured, more = _captured(log, "sglang", lives, How(), records)
+    return Built(log.text(), _expected(label, _sglang_peaks(server, [model]), truth | more), captured)
 
 
 def restart_sglang() -> Built:
@@ -372,7 +405,16 @@ def restart_sglang() -> Built:
     peaks = [_sglang_peaks(first, [before]), _sglang_peaks(second, [after])]
     merged = {k: None if v is None else max(v, peaks[1][k]) for k, v in peaks[0].items()}
     merged |= {k: sum(p[k] for p in peaks) for k in ("retraction_events", "retracted_requests")}
-    return Built(log.text(), _expected(label, merged, truth))
+    last = after.t + LAST_SCRAPE_S
+    lives = [
+        Life(SGLangEndpoint(first, [before], end=before.t), -3600.0, before.t),
+        Life(SGLangEndpoint(second, [after], end=last), back - 5.0, last),
+    ]
+    users = _sglang_client(log, first)
+    records = [users.record(s, lost_at=before.t) for s in before.seqs] + [users.refused(r) for r in before.arriving]
+    records += [users.record(s) for s in after.seqs]
+    captured, more = _captured(log, "sglang", lives, How(), records)
+    return Built(log.text(), _expected(label, merged, truth | more), captured)
 
 
 def dp_sglang() -> Built:
@@ -449,11 +491,18 @@ def _vllm_truth(log: Log, model: VLLMModel, end: float, quiet_until: float | Non
 
 
 def _vllm_case(log: Log, server: VLLMServer, model: VLLMModel, label: Label, quiet_until: float | None = None) -> Built:
-    """The common end: all lines between start-up and the last step, and the labels."""
+    """The common end: all lines between start-up and the last step, what was captured besides (V1), and the labels."""
     _vllm_log(log, server, model)
     probes(server, log, 5.0, model.t, 30.0)
     truth = _vllm_truth(log, model, model.t, quiet_until)
-    return Built(log.text(), _expected(label, _vllm_peaks(server, model), truth))
+    captured: dict[str, bytes] = {}
+    if not server.format.v0:
+        epoch, last = log.base.timestamp(), model.t + LAST_SCRAPE_S
+        users = Client(f"http://gpu-07:{server.port}", epoch)
+        lives = [Life(VLLMEndpoint(server, model, epoch + PROCESS_START_S), -3600.0, last)]
+        captured, more = _captured(log, "vllm", lives, How(), [users.record(s) for s in model.seqs])
+        truth |= more
+    return Built(log.text(), _expected(label, _vllm_peaks(server, model), truth), captured)
 
 
 def healthy_vllm() -> Built:
@@ -573,7 +622,14 @@ def crash_vllm() -> Built:
     )
     truth = _vllm_truth(log, model, end)
     truth["crash"] = {"at": log.utc(end), "running": len(model.running)}
-    return Built(log.text(), _expected(label, _vllm_peaks(server, model), truth))
+    epoch, last = log.base.timestamp(), end + LAST_SCRAPE_S
+    lives = [Life(VLLMEndpoint(server, model, epoch + PROCESS_START_S), -3600.0, end + 2.0)]
+    users = Client(f"http://gpu-07:{server.port}", epoch)
+    records = [users.record(s, lost_at=end + 0.25) for s in model.seqs]
+    records += [users.unanswered(r, r.arrival + 0.01, "HTTP 500") for r in late]
+    records += [users.refused(r) for r in model.arriving if end + 2.0 <= r.arrival < last]
+    captured, more = _captured(log, "vllm", lives, How(), records, until=last)
+    return Built(log.text(), _expected(label, _vllm_peaks(server, model), truth | more), captured)
 
 
 CASES: dict[str, Callable[[], Built]] = {

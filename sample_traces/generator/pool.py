@@ -27,6 +27,8 @@ class Pool:
         self._host_after_hits = host_after_hits
         self.host_used = 0
         self.host_peak = 0
+        self.evicted = 0  # units ever evicted from the device
+        self.stored = 0  # units ever copied to the host tier
 
     @property
     def available(self) -> int:
@@ -72,6 +74,7 @@ class Pool:
             else:
                 self._idle[key] = size - cut
             self.evictable -= cut
+            self.evicted += cut
             n -= cut
 
     def lock(self, key: Key) -> None:
@@ -125,6 +128,7 @@ class Pool:
             return
         new = max(self.size(key), self._host.get(key, 0))
         self.host_used += new - self._host.get(key, 0)
+        self.stored += new - self._host.get(key, 0)
         self._host[key] = new
         self._host.move_to_end(key)
         while self.host_used > self._host_capacity:

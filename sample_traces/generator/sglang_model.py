@@ -6,8 +6,8 @@ of 0.5.1 and before. The model yields records of what the engine would have repo
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sample_traces.generator.pool import Key, Pool
@@ -49,6 +49,16 @@ class SGLangConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolState:
+    """The pool's three states and the host tier, in tokens."""
+
+    used: int = 0
+    evictable: int = 0
+    available: int = 0
+    host_used: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class PrefillReport:
     """One prefill batch. `sched_t` and `usage_before` are for versions that print when scheduling."""
 
@@ -64,6 +74,10 @@ class PrefillReport:
     pending_tokens: int
     throughput: float
     throughput_previous: float  # the previous batch's tokens over this interval (0.5.9)
+    pool: PoolState = PoolState()
+    pool_before: PoolState = PoolState()
+    ratio: float = 0.0
+    queued: tuple[int, ...] = ()  # who waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +90,8 @@ class DecodeReport:
     usage: float
     throughput: float
     queue: int
+    pool: PoolState = PoolState()
+    queued: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +103,24 @@ class RetractReport:
     tokens_gained: int
     ratio_before: float
     ratio_after: float
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step did, for metrics that move with every step. `evicted`, `loaded` and `stored` are totals so far."""
+
+    started: float
+    t: float
+    prefill_tokens: int
+    cached_tokens: int
+    decode_tokens: int
+    pool: PoolState  # when the step was over
+    evicted: int
+    loaded: int  # from the host tier to the device
+    stored: int  # from the device to the host tier
+    gaps: Mapping[float, int]  # inter-token latencies and how many tokens had each
 
 
 Report = PrefillReport | DecodeReport | RetractReport
@@ -104,7 +138,11 @@ class Seq:
     prefix_locked: bool = False
     prefix_hit: int = 0  # units of the shared prefix that were there at admission
     retractions: int = 0
+    admitted: float | None = None  # the first time
+    cached_device: int = 0  # prompt tokens found in a cache then
+    cached_host: int = 0
     first_token: float | None = None
+    last_token: float | None = None
     finish: float | None = None
 
     @property
@@ -143,6 +181,8 @@ class SGLangModel:
         self.seqs: list[Seq] = []
         self.decode_steps = 0
         self.recomputed_tokens = 0
+        self.loaded_tokens = 0
+        self.steps: list[Step] = []
         self._generated = 0
         self._last_decode_line = start
         self._last_prefill_line = start
@@ -193,7 +233,7 @@ class SGLangModel:
             if len(self.running) >= self.cfg.max_running_requests:
                 self.batch_is_full = True
                 return False
-        usage_before = self.usage
+        usage_before, pool_before = self.usage, self._pool_state()
         reserved = sum(min(s.max_new - s.out, CLIP_NEW_TOKENS) for s in self.running) * self.ratio
         budget = _Budget(reserved, 0, self.cfg.max_prefill_tokens, self.cfg.chunked_prefill_size)
         batch: list[tuple[Seq, int]] = []  # with the tokens to compute now
@@ -202,7 +242,7 @@ class SGLangModel:
         cached = self._admit_waiting(batch, budget)
         if not batch:
             return False
-        self._run_prefill(batch, cached, usage_before)
+        self._run_prefill(batch, cached, usage_before, pool_before)
         return True
 
     def _continue_chunk(self, seq: Seq, budget: _Budget) -> tuple[Seq, int]:
@@ -270,7 +310,7 @@ class SGLangModel:
         return self.pool.size(key) if self.pool.is_idle(key) else 0
 
     def _take_prefix(self, seq: Seq, device: int, host: int) -> int:
-        pool, req = self.pool, seq.req
+        pool, req, loaded = self.pool, seq.req, 0
         seq.held = 0
         if req.prefix_id is not None:
             key: Key = ("p", req.prefix_id)
@@ -279,13 +319,17 @@ class SGLangModel:
             if host and pool.alloc(host):
                 pool.grow_locked(key, pool.size(key) + host, host)
                 device += host
+                self.loaded_tokens += host
+                loaded = host
             seq.prefix_hit = min(device, req.prefix_len // self.cfg.page_size * self.cfg.page_size)
         if device > seq.prefix_hit:
             seq.held = pool.take_idle(("r", req.rid))
         seq.done_tokens = device
+        if seq.admitted is None:
+            seq.admitted, seq.cached_device, seq.cached_host = self.t, device - loaded, loaded
         return device
 
-    def _run_prefill(self, batch: list[tuple[Seq, int]], cached: int, usage_before: float) -> None:
+    def _run_prefill(self, batch: list[tuple[Seq, int]], cached: int, usage_before: float, pool_before: PoolState) -> None:
         pool, cost, sched_t, running = self.pool, self.cfg.cost, self.t, len(self.running)
         tokens = sum(n for _, n in batch)
         for seq, n in batch:
@@ -294,7 +338,7 @@ class SGLangModel:
                 raise RuntimeError(f"prefill out of memory: {units} units, {pool.free} free")
             seq.held += units
             seq.done_tokens += n
-        used_after = self.usage
+        used_after, pool_after = self.usage, self._pool_state()
         self.t += cost.prefill + cost.prefill_token * tokens + cost.prefill_request * len(batch)
         pending = sum(s.length - self._match(s)[0] for s in self.waiting)
         pending += self.chunked.length - self.chunked.done_tokens if self.chunked else 0
@@ -313,15 +357,20 @@ class SGLangModel:
                 pending,
                 tokens / gap,
                 self._last_prefill_tokens / gap,
+                pool_after,
+                pool_before,
+                self.ratio,
+                tuple(s.req.rid for s in self.waiting),
             )
         )
         self._last_prefill_line, self._last_prefill_tokens = self.t, tokens
         left = False
+        gaps: Counter[float] = Counter()
         for seq, _ in batch:
             if seq is self.chunked:
                 continue
             self._share_prefix(seq)
-            seq.out += 1
+            self._emit(seq, gaps)
             if seq.first_token is None:
                 seq.first_token = self.t
             if seq.out >= min(seq.req.output, seq.max_new):
@@ -332,6 +381,23 @@ class SGLangModel:
         # A batch that joins an empty running batch replaces it, and the latch goes with the old one.
         if left or not running:
             self.batch_is_full = False
+        self._note_step(sched_t, gaps, prefill=tokens, cached=cached)
+
+    def _emit(self, seq: Seq, gaps: Counter[float]) -> None:
+        """One token goes out."""
+        seq.out += 1
+        if seq.last_token is not None:
+            gaps[round(self.t - seq.last_token, 6)] += 1
+        seq.last_token = self.t
+
+    def _pool_state(self) -> PoolState:
+        return PoolState(self.pool.used, self.pool.evictable, self.pool.available, self.pool.host_used)
+
+    def _note_step(self, started: float, gaps: Counter[float], *, prefill: int = 0, cached: int = 0, decode: int = 0) -> None:
+        pool = self.pool
+        self.steps.append(
+            Step(started, self.t, prefill, cached, decode, self._pool_state(), pool.evicted, self.loaded_tokens, pool.stored, gaps)
+        )
 
     def _share_prefix(self, seq: Seq) -> None:
         """After its prefill a request's prefix is in the tree for the others."""
@@ -361,12 +427,14 @@ class SGLangModel:
                     raise RuntimeError("decode out of memory")
                 seq.held += page
             seq.done_tokens += 1
+        started = self.t
         self.t += cost.decode + cost.decode_request * len(batch) + cost.context_token * pool.used
-        running, tokens, usage = len(batch), pool.used, self.usage
+        running, tokens, usage, state = len(batch), pool.used, self.usage, self._pool_state()
         self._generated += running
         stay = []
+        gaps: Counter[float] = Counter()
         for seq in batch:
-            seq.out += 1
+            self._emit(seq, gaps)
             if seq.out >= min(seq.req.output, seq.max_new):
                 self._finish(seq)
             else:
@@ -377,8 +445,10 @@ class SGLangModel:
         self.decode_steps += 1
         if self.decode_steps % self.cfg.decode_log_interval == 0:
             gap = max(self.t - self._last_decode_line, 1e-6)
-            self.reports.append(DecodeReport(self.t, running, tokens, usage, self._generated / gap, len(self.waiting)))
+            queued = tuple(s.req.rid for s in self.waiting)
+            self.reports.append(DecodeReport(self.t, running, tokens, usage, self._generated / gap, len(self.waiting), state, queued))
             self._last_decode_line, self._generated = self.t, 0
+        self._note_step(started, gaps, decode=running)
         return True
 
     def _fits(self) -> bool:
@@ -411,7 +481,9 @@ class SGLangModel:
         self.batch_is_full = False
         made = sum(s.out for s in order) + RETRACT_DECODE_STEPS * len(order)
         self.ratio = min(1.0, made / (sum(s.max_new for s in order) + 1))
-        self.reports.append(RetractReport(self.t, len(victims), pool.available - available, before, self.ratio))
+        gained = pool.available - available
+        prompts, outputs = sum(s.req.prompt for s in victims), sum(s.out for s in victims)
+        self.reports.append(RetractReport(self.t, len(victims), gained, before, self.ratio, prompts, outputs))
 
     def _enough(self, order: list[Seq]) -> bool:
         if self.cfg.old_retract:

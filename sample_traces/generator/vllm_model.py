@@ -6,8 +6,8 @@ and blocks last; V0 schedules either prefills or decodes in one step and keeps a
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sample_traces.generator.pool import Pool
@@ -64,6 +64,22 @@ class PreemptReport:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The state a step left behind and what it added, for the metrics."""
+
+    t: float
+    running: int
+    waiting: int
+    used: int  # blocks
+    prompt_tokens: int  # of requests that got their first token
+    generated_tokens: int
+    queried_tokens: int  # looked up in the prefix cache at a first admission
+    hit_tokens: int
+    preemptions: int  # told now: with the victim's next token
+    gaps: Mapping[float, int]  # inter-token latencies and how many tokens had each
+
+
 @dataclass(slots=True, eq=False)
 class Seq:
     """A request inside the engine."""
@@ -76,7 +92,10 @@ class Seq:
     prefix_hit: int = 0
     shared: bool = False
     preemptions: int = 0
+    preemptions_untold: int = 0
+    admitted: float | None = None  # the first time
     first_token: float | None = None
+    last_token: float | None = None
     finish: float | None = None
 
     @property
@@ -99,12 +118,14 @@ class VLLMModel:
         self.seqs: list[Seq] = []
         self.stats: list[StatsReport] = []
         self.preemptions: list[PreemptReport] = []
+        self.steps: list[Step] = []
         self.peak_running = self.peak_waiting = 0
         self.peak_usage = 0.0
         self._lookups: deque[tuple[int, int]] = deque(maxlen=HIT_RATE_REQUESTS)
         self._next_stats = start + cfg.stats_interval
         self._last_stats = start
         self._prompt = self._generated = 0
+        self._queried = self._hit = 0
         self._was_active = False
 
     def run(self, until: float | None = None) -> None:
@@ -146,6 +167,8 @@ class VLLMModel:
         if not self.cfg.v0:
             self._tick(end)
         self.t = end
+        prompt = generated = preempted = 0
+        gaps: Counter[float] = Counter()
         for seq, n in scheduled:
             seq.computed += n
             if seq.computed < seq.length:
@@ -155,10 +178,20 @@ class VLLMModel:
                 seq.first_token = end
                 cached = seq.prefix_hit * self.cfg.block_size
                 self._prompt += seq.req.prompt - (0 if self.cfg.count_cached_prompt else cached)
+                prompt += seq.req.prompt
+            if seq.last_token is not None:
+                gaps[round(end - seq.last_token, 6)] += 1
+            seq.last_token = end
+            preempted += seq.preemptions_untold
+            seq.preemptions_untold = 0
             seq.out += 1
+            generated += 1
             self._generated += 1
             if seq.out >= min(seq.req.output, seq.req.max_new):
                 self._finish(seq)
+        state = len(self.running), len(self.waiting), self.pool.used
+        self.steps.append(Step(end, *state, prompt, generated, self._queried, self._hit, preempted, gaps))
+        self._queried = self._hit = 0
         if self.cfg.v0 and self.t - self._last_stats >= self.cfg.stats_interval:
             self._report(self.t)
 
@@ -244,6 +277,10 @@ class VLLMModel:
         if seq.preemptions == 0:
             hit = (prefix + own) * self.cfg.block_size
             self._lookups.append((seq.length, hit))
+            self._queried += seq.length
+            self._hit += hit
+        if seq.admitted is None:
+            seq.admitted = self.t
         if req.prefix_id is not None:
             pool.lock(("p", req.prefix_id))
             seq.prefix_locked = True
@@ -291,6 +328,7 @@ class VLLMModel:
         self._free(seq)
         seq.computed = 0
         seq.preemptions += 1
+        seq.preemptions_untold += 1
         self.preemptions.append(PreemptReport(self.t, seq.req.rid, len(self.preemptions) + 1))
         self.waiting.appendleft(seq)
 

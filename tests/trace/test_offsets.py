@@ -56,8 +56,9 @@ def log_of(states: list[tuple[int, int]], start: datetime, every: int = 10) -> s
     for n in range(0, len(states), every):
         running, waiting = states[n]
         lines.append(
-            f"(APIServer pid=7) INFO {start + timedelta(seconds=n):%m-%d %H:%M:%S} [loggers.py:123] Engine 000: Avg prompt throughput: "
-            f"9.0 tokens/s, Avg generation throughput: 9.0 tokens/s, Running: {running} reqs, Waiting: {waiting} reqs, GPU KV cache usage: 9.0%\n"
+            f"(APIServer pid=7) INFO {start + timedelta(seconds=n):%m-%d %H:%M:%S} [loggers.py:123] Engine 000: "
+            "Avg prompt throughput: 9.0 tokens/s, Avg generation throughput: 9.0 tokens/s, "
+            f"Running: {running} reqs, Waiting: {waiting} reqs, GPU KV cache usage: 9.0%\n"
         )
     return "".join(lines)
 
