@@ -235,7 +235,6 @@ def _stages(case: Case, r: Row) -> Answered:
             Evidence("L2 load, mean", _round(r["l2_load_mean_s"]), "s"),
             Evidence("requests", _whole(r["histogram_n"]), "requests"),
         ),
-        q.missing(case.engine),
     )  # fmt: skip
 
 

@@ -400,6 +400,16 @@ def _no_queue(case: Case, slow: Row | None, ends: list[Row]) -> list[Finding]:
                 Window(ttft["start_ts"], None), ("ttft_broke", "queue_on_l1"),
             )
         ]  # fmt: skip
+    failed = ttft["errors_n"]
+    if not found and failed >= 3 and failed >= case.limits["failed_share"] * ttft["requests_n"]:
+        return [
+            _finding(
+                case, "insufficient_data", "low",
+                f"No queue broke, but {say.count(failed)} of {say.count(ttft['requests_n'], 'request')} failed, and the capture does not "
+                "tell why" + ("." if case.has_log else ": the server's log would."),
+                Window(None, None), ("ttft_broke", "outside_scheduler"),
+            )
+        ]  # fmt: skip
     if not found:
         known = "TTFT was not recorded" if not ttft["ttft_n"] else "TTFT did not break either"
         peak = case.row("l1_full")["usage_max"]

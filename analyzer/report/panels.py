@@ -62,7 +62,11 @@ def _load_note(buckets: Sequence[Bucket], told: Told) -> str:
     if second:
         where = [fmt.clock_span(fmt.from_epoch(s.start), fmt.from_epoch(s.end)) for s in second[:MAX_SPELLS]]
         more = f" and {fmt.number(len(second) - MAX_SPELLS)} more times" if len(second) > MAX_SPELLS else ""
-        silent = f", where {words.BASES.get(first[0].basis, first[0].basis)} say nothing" if first else ""
+        silent = (
+            f", where {words.BASES.get(first[0].basis, first[0].basis)} {'says' if first[0].basis == 'log' else 'say'} nothing"
+            if first
+            else ""
+        )
         text += f" Read from {_basis(second)} {', '.join(where)}{more}{silent}."
         text += _other_peaks(told)
     if any(s.basis == "metrics" for s in spells):

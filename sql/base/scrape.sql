@@ -58,7 +58,7 @@ rises AS (
     LEFT JOIN ranks AS r ON s.dp IS NULL AND r.instance = s.instance
     WHERE c.delta IS NOT NULL AND (
         s.name = 'ttft_s' AND s.part = 'count' OR s.part IS NULL AND s.name IN (
-            'prompt_tokens_total', 'prefill_computed_tokens_total', 'generation_tokens_total', 'decode_tokens_total',
+            'prompt_tokens_total', 'prefill_computed_tokens_total', 'prefill_cached_tokens_total', 'generation_tokens_total', 'decode_tokens_total',
             'prefix_hit_tokens_total', 'prefix_query_tokens_total', 'external_hit_tokens_total', 'external_query_tokens_total'
         )
     )
@@ -96,9 +96,14 @@ risen AS (
         dp,
         ts,
         coalesce(max(tps) FILTER (WHERE name = 'prefill_computed_tokens_total'), max(tps) FILTER (WHERE name = 'prompt_tokens_total')) AS prompt_tps,
-        coalesce(max(tps) FILTER (WHERE name = 'decode_tokens_total'), max(tps) FILTER (WHERE name = 'generation_tokens_total')) AS gen_tps,
-        max(n) FILTER (WHERE name = 'prefix_hit_tokens_total') AS hit_tokens,
-        max(n) FILTER (WHERE name = 'prefix_query_tokens_total') AS query_tokens,
+        max(tps) FILTER (WHERE name = 'decode_tokens_total') AS decode_tps,
+        max(tps) FILTER (WHERE name = 'generation_tokens_total') AS generation_tps,
+        -- vLLM counts lookups, SGLang what prefill computed and what it found
+        coalesce(max(n) FILTER (WHERE name = 'prefix_hit_tokens_total'), max(n) FILTER (WHERE name = 'prefill_cached_tokens_total')) AS hit_tokens,
+        coalesce(
+            max(n) FILTER (WHERE name = 'prefix_query_tokens_total'),
+            max(n) FILTER (WHERE name = 'prefill_cached_tokens_total') + max(n) FILTER (WHERE name = 'prefill_computed_tokens_total')
+        ) AS query_tokens,
         max(n) FILTER (WHERE name = 'external_hit_tokens_total') AS external_hit_tokens,
         max(n) FILTER (WHERE name = 'external_query_tokens_total') AS external_query_tokens,
         max(n) FILTER (WHERE name = 'ttft_s') AS first_tokens
@@ -114,7 +119,8 @@ SELECT
     last_value(coalesce(g.kv_usage, g.pool_usage) IGNORE NULLS) OVER just_now AS kv_usage,
     last_value(greatest(g.kv_usage, g.pool_usage, g.swa_usage, g.mamba_usage) IGNORE NULLS) OVER just_now AS pool_usage,
     coalesce(r.prompt_tps, g.prompt_tps) AS prompt_tps,
-    coalesce(g.gen_tps, r.gen_tps) AS gen_tps,
+    -- a gauge stands still when the engine does, a counter of finished requests moves in lumps
+    coalesce(r.decode_tps, g.gen_tps, r.generation_tps) AS gen_tps,
     r.hit_tokens,
     r.query_tokens,
     r.hit_tokens / nullif(r.query_tokens, 0) AS prefix_hit_share,

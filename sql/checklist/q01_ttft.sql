@@ -30,7 +30,13 @@ WHERE n[-1] > 0;
 -- percentiles of the finished ones alone are too low.
 CREATE OR REPLACE VIEW q01_ttft AS
 WITH ends AS (
-    SELECT instance, max(greatest(finish_ts, first_token_ts, arrival_ts, ts)) AS last_ts FROM request_best GROUP BY instance
+    SELECT
+        instance,
+        max(greatest(finish_ts, first_token_ts, arrival_ts, ts)) AS last_ts,
+        count(*) AS requests_n,
+        count(*) FILTER (WHERE status = 'error') AS errors_n
+    FROM request_best
+    GROUP BY instance
 ),
 known AS (
     SELECT
@@ -40,7 +46,12 @@ known AS (
         coalesce(r.ttft_s, epoch(e.last_ts - r.arrival_ts), 0.0) AS at_least_s,
         CASE WHEN r.censored AND r.ttft_s IS NULL THEN 'infinity'::DOUBLE ELSE r.ttft_s END AS ttft_s,
         r.censored AND r.ttft_s IS NULL AS censored,
-        coalesce(coalesce(r.arrival_ts, r.ts) BETWEEN i.start_ts AND i.end_ts, false) AS inside
+        -- its wait for the first token and the incident share a moment
+        coalesce(
+            coalesce(r.arrival_ts, r.ts) <= i.end_ts
+                AND coalesce(r.first_token_ts, r.arrival_ts + to_microseconds((r.ttft_s * 1e6)::BIGINT), e.last_ts) >= i.start_ts,
+            false
+        ) AS inside
     FROM request_best AS r
     JOIN incident AS i USING (instance)
     JOIN ends AS e USING (instance)
@@ -94,10 +105,13 @@ SELECT
     i.wait_est_peak_s,
     (SELECT quantile_cont(w.wait_est_s, 0.5) FROM _wait AS w
         WHERE w.instance = i.instance AND w.ts BETWEEN i.start_ts AND i.end_ts AND w.waiting > 0) AS wait_est_p50_s,
+    coalesce(e.requests_n, 0) AS requests_n,
+    coalesce(e.errors_n, 0) AS errors_n,
     coalesce(k.ttft_n, 0) AS ttft_n,
     coalesce(k.censored_n, 0) AS censored_n,
     k.* EXCLUDE (instance, ttft_n, censored_n)
 FROM incident AS i
+LEFT JOIN ends AS e USING (instance)
 LEFT JOIN (
     FROM histogram
     UNION ALL BY NAME

@@ -190,3 +190,23 @@ def test_a_dump_that_tells_nothing_is_not_green(kvpm: Run, tmp_path: Path, text:
     verdict = json.loads(out)["verdict"]
     assert verdict["cause"] == "insufficient_data"
     assert reason in verdict["sentence"]
+
+
+def test_failed_requests_beside_a_quiet_server_are_no_all_clear(kvpm: Run, tmp_path: Path) -> None:
+    zero = 1796022476
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "m.prom").write_text(
+        "".join(
+            f"# scrape_ts {zero + n}\nvllm:num_requests_running 2\nvllm:num_requests_waiting 0\nvllm:kv_cache_usage_perc 0.1\n"
+            f"vllm:generation_tokens_total {9 * n}\n"
+            for n in range(60)
+        )
+    )
+    records = [{"id": n, "send": zero + n, "ttft": 0.1, "e2e": 0.5} for n in range(40)]
+    records += [{"id": 40 + n, "send": zero + 40 + n, "ttft": None, "e2e": None, "error": "connection refused"} for n in range(5)]
+    (tmp_path / "s" / "client.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    code, out, err = kvpm("diagnose", "s", "--json")
+    assert code == 0, err
+    verdict = json.loads(out)["verdict"]
+    assert verdict["cause"] == "insufficient_data"
+    assert "5 of 45 requests failed" in verdict["sentence"]

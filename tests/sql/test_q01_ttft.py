@@ -29,3 +29,16 @@ def test_percentiles_inside_and_outside_the_incident() -> None:
 def test_a_short_queue_did_not_break() -> None:
     con = database(scheduler=[report(t, running=4, waiting=int(t == 1), kv_usage=0.5) for t in range(5)])
     assert row_of(con, "q01_ttft")["queue_broke"] is False
+
+
+def test_a_wait_that_reaches_into_the_incident_is_inside() -> None:
+    """It arrived before the queue was seen, and its first token came while others waited."""
+    con = database(scheduler=QUEUE, requests=[request(-5, ttft_s=12.0), request(-30, ttft_s=0.5), request(70, ttft_s=0.4)])
+    row = row_of(con, "q01_ttft")
+    assert (row["ttft_p99_inside_s"], row["ttft_p99_outside_s"]) == (12.0, 0.5)
+
+
+def test_failed_requests_are_counted() -> None:
+    con = database(scheduler=QUEUE, requests=[request(1, ttft_s=1.0), request(2, status="error"), request(3, status="unfinished")])
+    row = row_of(con, "q01_ttft")
+    assert (row["requests_n"], row["errors_n"], row["censored_n"]) == (3, 1, 1)

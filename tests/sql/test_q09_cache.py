@@ -40,3 +40,16 @@ def test_counters_of_the_metrics_tell_tokens() -> None:
     row = row_of(con, "q09_cache")
     assert (row["counted_outside"], row["counted_inside"]) == (0.8, 0.2)  # the scrape at 30 tells of the ten seconds before it
     assert (row["reported_before"], row["reported_inside"], row["reported_last"]) == (0.8, 0.2, 0.2)
+
+
+def test_sglang_counts_what_it_computed_and_what_it_found() -> None:
+    queue = {"running_requests": [(t, 4) for t in range(0, 60, 10)], "waiting_requests": [(t, 9 * (t >= 30)) for t in range(0, 60, 10)]}
+    con = database(
+        **metrics(
+            *(series(name, points) for name, points in queue.items()),
+            series("prefill_cached_tokens_total", [(t, min(t, 30) * 8 + max(0, t - 30) * 2) for t in range(0, 60, 10)]),
+            series("prefill_computed_tokens_total", [(t, min(t, 30) * 2 + max(0, t - 30) * 8) for t in range(0, 60, 10)]),
+        )
+    )
+    row = row_of(con, "q09_cache")
+    assert (row["counted_outside"], row["counted_inside"]) == (0.8, 0.2)

@@ -179,3 +179,26 @@ def test_the_place_of_a_report_is_that_of_a_series() -> None:
         )
     )
     assert rows_of(con, "SELECT source_id, record FROM _scrape") == [("a", 70)]
+
+
+def test_a_gauge_that_stands_still_does_not_hide_an_engine_that_makes_no_token() -> None:
+    """SGLang sets its throughput gauge at each report: in a hang it keeps the last value, the counter does not move."""
+    con = database(
+        **metrics(
+            series("running_requests", [(0, 4), (10, 4), (20, 4)]),
+            series("gen_tps", [(0, 500), (10, 500), (20, 500)]),
+            series("decode_tokens_total", [(0, 1000), (10, 6000), (20, 6000)]),
+        )
+    )
+    assert rows_of(con, "SELECT ts, gen_tps FROM _scrape ORDER BY ts") == [(0, 500), (10, 500), (20, 0)]
+
+
+def test_a_gauge_goes_before_the_counter_of_finished_requests() -> None:
+    con = database(
+        **metrics(
+            series("running_requests", [(0, 4), (10, 4)]),
+            series("gen_tps", [(0, 500), (10, 500)]),
+            series("generation_tokens_total", [(0, 1000), (10, 1000)]),
+        )
+    )
+    assert rows_of(con, "SELECT gen_tps FROM _scrape ORDER BY ts") == [(500,), (500,)]
