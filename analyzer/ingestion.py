@@ -152,6 +152,11 @@ def _read_one(
     if size == 0:
         problems.append(Problem(item.name, "is empty"))
         return None
+    content = text.content_sha256 if isinstance(text, TextInput) and given.head != PARQUET else sha256
+    twin = next((s for s in manifest.sources if content and s.content_sha256 == content and s.source_id != source_id), None)
+    if twin is not None:
+        problems.append(Problem(item.name, f"holds the same as {twin.path}, packed otherwise: counted once"))
+        return None
     if not read.usable:
         problems.append(Problem(item.name, read.nothing, unusable=True))
         spool.drop()
@@ -161,6 +166,7 @@ def _read_one(
         folder=item.folder,
         size=size,
         sha256=sha256,
+        content_sha256=content,
         row=_row(source_id, item.name, size, sha256, text.cut, text.notes, read),
         streams=[s.to_json() for s in read.streams.values()],
         descending=_descending(read),
@@ -228,8 +234,8 @@ def _recognise(item: Input, manifest: Manifest) -> tuple[str, StoredSource | Non
     sizes allow it; a pipe is not looked into, since what is read of it is gone.
     """
     if item.live is not None:
-        # the same server asked again: the newer answer stands for the same series, and goes before
-        return _free_id(hashlib.sha256(item.name.encode("utf-8", "surrogateescape")).hexdigest()[:12], manifest), None
+        # the same question again replaces its answer
+        return hashlib.sha256(item.key.encode("utf-8", "surrogateescape")).hexdigest()[:12], None
     if item.path is None:
         return _free_id("stdin", manifest), None
     head = b""

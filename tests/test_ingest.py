@@ -105,3 +105,13 @@ def test_progress_reaches_the_end(tmp_path: Path, trace: Path) -> None:
 )
 def test_the_trace_is_named_after_its_first_input(given: str, name: str) -> None:
     assert default_trace_name([given]).name == name
+
+
+def test_the_same_log_packed_and_plain_is_counted_once(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[1] / "sample_traces" / "l1_bound_sglang" / "server.log").read_bytes()
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "server.log").write_bytes(text)
+    (tmp_path / "s" / "server.log.gz").write_bytes(gzip.compress(text))
+    result = ingest([str(tmp_path / "s")], tmp_path / "t.kvtrace")
+    assert len(result.manifest.sources) == 1
+    assert any("counted once" in p.message for p in result.problems)

@@ -232,7 +232,10 @@ def _refuse_empty(trace: Trace, since: datetime | None, until: datetime | None) 
     """A window beside the capture would look like a capture of nothing."""
     if since is None and until is None:
         return
-    found = trace.con.execute("SELECT min(ts), max(ts) FROM (SELECT ts FROM scheduler UNION ALL SELECT ts FROM events)").fetchone()
+    found = trace.con.execute(
+        "SELECT min(ts), max(ts) FROM (SELECT ts FROM scheduler UNION ALL SELECT ts FROM events "
+        "UNION ALL SELECT unnest([first_ts, last_ts]) FROM series UNION ALL SELECT unnest([arrival_ts, finish_ts, ts]) FROM requests)"
+    ).fetchone()
     first, last = found or (None, None)
     if first is not None and ((since and since > last) or (until and until < first)):
         raise KvpmError(
@@ -259,7 +262,8 @@ def moment(name: str, text: str, zone: tzinfo) -> datetime:
     """A time that an option gives, in UTC; without a zone of its own it is in `zone`. Epoch seconds are one too."""
     if re.fullmatch(r"\d{9,10}(?:\.\d+)?", text):
         return datetime.fromtimestamp(float(text), UTC)
-    padded = text + ":00" if re.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d", text) else text
+    # seconds may be left out, also before a zone
+    padded = re.sub(r"^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d)(?=$|Z$|[+-]\d\d:?\d\d$)", r"\1:00", text)
     padded = padded + "T00:00:00" if re.fullmatch(r"\d{4}-\d\d-\d\d", padded) else padded
     found = parse_iso(padded)
     if found is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -63,7 +63,10 @@ class ServerOptions:
             timeout_s=self.timeout,
         )
         name = source_name(self.prometheus)
-        return [Input(None, name, name, live=PrometheusInput(options))]
+        # without an end the question is another one each time
+        until = self.until or datetime.now(UTC).isoformat()
+        key = "\n".join((name, self.since or "", until, str(self.step), *self.match))
+        return [Input(None, name, name, live=PrometheusInput(options), key=key)]
 
 
 def _pair(option: str, text: str, sign: str) -> tuple[str, str]:

@@ -75,6 +75,11 @@ def _no_reports(case: Case, question: str) -> Answered | None:
             case.instance, "cannot_tell", "No report tells how many requests were waiting.",
             missing=(MissingSignal("waiting requests", "`kvpm formats explain LINE` shows what was read of a scheduler line"),),
         )  # fmt: skip
+    if 0 < case.reports < case.limits["min_reports"] and not case.broke:
+        return q.answer(
+            case.instance, "cannot_tell", f"The capture holds only {say.count(case.reports, 'scheduler report')} of this instance: "
+            "a moment does not show whether a queue broke.", missing=q.missing(case.engine),
+        )  # fmt: skip
     if case.reports:
         return None
     return q.answer(
@@ -121,6 +126,11 @@ def _ttft_broke(case: Case) -> Answered:
             f"TTFT was not recorded. The queue broke {case.when()}: up to {say.count(r['waiting_peak'], 'request')} waited; "
             f"{estimate} (an estimate of queueing, not TTFT)."
         )
+    elif r["waiting_peak"] and case.reports < case.limits["min_reports"]:
+        text = (
+            f"TTFT was not recorded. {say.count(r['waiting_peak'], 'request')} waited, and with {say.count(case.reports, 'report')} "
+            "nothing tells for how long."
+        )
     elif r["waiting_peak"]:
         text = (
             f"TTFT was not recorded. The queue did not break: at most {say.count(r['waiting_peak'], 'request')} waited, "
@@ -156,7 +166,7 @@ def _ttft_known(case: Case, r: Row) -> Answered:
         Evidence("requests with TTFT", r["ttft_n"], "requests"),
     )
     limit, factor = case.limits["ttft_s"], case.limits["ttft_factor"]
-    against = f", against {say.seconds(outside)} before and after" if outside else ""
+    against = f", against {say.seconds(outside)} before and after" if outside and inside is not None else ""
     if by_histogram:
         source = f"from histograms of {say.count(r['ttft_n'], 'request')}; it lies {_band(r)}"
     else:
@@ -165,6 +175,9 @@ def _ttft_known(case: Case, r: Row) -> Answered:
             source += f", and {say.count(r['censored_n'])} still pending"
     at_least = _finite(r["ttft_p99_at_least_s"])
     if worst is None:
+        if not r["censored_n"]:
+            text = "The histograms rose by too little to read a percentile from."
+            return q.answer(case.instance, "cannot_tell", text, evidence, q.missing(case.engine))
         if at_least is None or at_least <= limit:
             return q.answer(
                 case.instance, "cannot_tell",
@@ -177,7 +190,8 @@ def _ttft_known(case: Case, r: Row) -> Answered:
             f"median took {say.seconds(r['ttft_p50_finished_s'])} and the P99 {say.seconds(r['ttft_p99_finished_s'])}."
         )
         return q.answer(case.instance, "yes", text, evidence)
-    broke = worst > limit and (outside is None or outside == worst or worst > factor * outside)
+    # a P99 that was bad before and after as well was bad all the time
+    broke = worst > limit and (outside is None or outside > limit or worst > factor * outside)
     return q.answer(case.instance, "yes" if broke else "no", f"P99 TTFT was {say.seconds(worst)}{against} ({source}).", evidence)
 
 
@@ -511,11 +525,18 @@ def _l2(case: Case) -> Answered:
         Evidence("failures", r["failures"], ""),
     )
     room = f" At its fullest it was used to {say.share(r['used_share_max'])}." if r["used_share_max"] is not None else ""
-    if (r["operations"] or r["l2_moved_by"]) and not r["failures"] and (r["load_max_s"] is None or r["load_max_s"] < 1.0):
+    load_s = max(r["load_max_s"] or 0.0, case.row("ttft_split")["l2_load_mean_s"] or 0.0)
+    if not r["failures"] and load_s >= 1.0:
+        return q.answer(
+            case.instance, "partly",
+            f"A load from L2 took {say.seconds(load_s)}: requests that needed one waited for it; how many that were is not recorded.{room}",
+            evidence, q.missing(case.engine),
+        )  # fmt: skip
+    if (r["operations"] or r["l2_moved_by"]) and not r["failures"]:
         loads = f"{say.count(r['loaded_tokens'])} tokens were loaded {moved}" if r["loaded_tokens"] is not None else ""
         what = loads or (f"{say.count(r['operations'], 'operation')} in the log" if r["operations"] else "It was used")
         slow = f", the slowest load took {say.seconds(r['load_max_s'])}" if r["load_max_s"] is not None else ""
-        return q.answer(case.instance, "no", f"{what}, none failed{slow}.{room}", evidence)
+        return q.answer(case.instance, "no", f"{what}, and no failure was recorded{slow}.{room}", evidence)
     if r["failures"]:
         return q.answer(
             case.instance, "partly",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from importlib import resources
 from typing import Any, get_args
@@ -17,6 +17,8 @@ from analyzer.formats.versions import version_key
 
 PRECEDENCE: tuple[Cause, ...] = get_args(Cause)
 _LEVELS: tuple[Confidence, ...] = ("low", "medium", "high")
+# A counter shows a preemption one scrape late.
+_AROUND = timedelta(seconds=60)
 # What happened to the process comes before what its queue did, and in the order of time.
 _PROCESS: tuple[Cause, ...] = ("crash", "restart", "hang")
 
@@ -289,6 +291,14 @@ def _queue_finding(case: Case, cause: Cause, weight: float, window: Window, thro
         confidence = _at_most(confidence, "medium")
     if cause == "reservation_bound" and (queue["usage_reservation_p50"] or 0) > case.limits["reserved_usage"]:
         confidence = "low"
+    if not case.has_log and cause == "reservation_bound":
+        # by elimination only: neither batches nor the settings that reserve are in metrics
+        confidence = "low"
+    if not case.has_log and cap["cap"] is None and cause == "prefill_bound":
+        # at a cap that nothing tells, running stays close to its maximum while prefill of the admitted goes on
+        running, most = cap["running_p50"] or 0, cap["running_max"] or 0
+        if most >= 2 and running >= case.limits["plateau_share"] * most:
+            confidence = "low"
     if case.open_ended and cause in ("prefill_bound", "reservation_bound"):
         # a pool may still be filling: what it looked like so far may be only how it began
         confidence = _LEVELS[max(0, _LEVELS.index(confidence) - 1)]
@@ -341,11 +351,20 @@ def _wait_words(q: Row) -> str:
 def _thrown_out_words(case: Case) -> str:
     r = case.row("retracted")
     if r["retracted_requests"]:
-        return f", and {say.count(r['retracted_requests'], 'request')} had to be retracted"
+        return f", and {say.count(r['retracted_requests'], 'request')} had to be retracted{_when_thrown(case)}"
     if r["preemptions"]:
         least = "" if r["visible"] == "counter" else "at least "
-        return f", and {least}{say.count(r['preemptions'], 'preemption')} happened"
+        return f", and {least}{say.count(r['preemptions'], 'preemption')} happened{_when_thrown(case)}"
     return ""
+
+
+def _when_thrown(case: Case) -> str:
+    """Said only where the count is of more than the incident."""
+    r, q = case.row("retracted"), case.row("ttft_broke")
+    within = None in (r["first_ts"], r["last_ts"], q["start_ts"], q["end_ts"]) or (
+        r["first_ts"] >= q["start_ts"] - _AROUND and r["last_ts"] <= q["end_ts"] + _AROUND
+    )
+    return "" if within or not case.broke else " over the whole capture"
 
 
 def _no_queue(case: Case, slow: Row | None, ends: list[Row]) -> list[Finding]:
@@ -414,7 +433,7 @@ def _no_queue(case: Case, slow: Row | None, ends: list[Row]) -> list[Finding]:
         known = "TTFT was not recorded" if not ttft["ttft_n"] else "TTFT did not break either"
         peak = case.row("l1_full")["usage_max"]
         running = (ends[-1]["running_last"] or 0) if ends and not case.has_log else 0
-        confidence: Confidence = "low" if running else "high" if ttft["ttft_n"] else "medium"
+        confidence: Confidence = "low" if running or peak is None or not case.running_reports else "high" if ttft["ttft_n"] else "medium"
         found.append(
             _finding(
                 case, "none", confidence,

@@ -11,8 +11,9 @@ from analyzer.formats.metrics import Known
 RANK_LABELS = {"dp_rank": "dp", "engine": "dp", "tp_rank": "tp", "pp_rank": "pp", "moe_ep_rank": "ep", "ep_rank": "ep", "worker_id": "tp"}
 MODEL_LABELS = ("served_model_name", "model_name", "model")
 ROLES = frozenset(("unified", "prefill", "decode"))
-# Who scraped what: the pod tells a server better than its address, which changes with every restart.
-_TARGET_LABELS = ("pod", "pod_name", "kubernetes_pod_name", "instance", "exported_instance")
+# Who scraped what: the pod tells a server better than its address, which changes with every restart. What a federated
+# server said before it was scraped again is `exported`.
+_TARGET_LABELS = ("exported_pod", "pod", "pod_name", "kubernetes_pod_name", "exported_instance", "instance")
 
 
 @dataclass(slots=True)

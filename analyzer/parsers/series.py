@@ -19,11 +19,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyzer.formats.metrics import engine_of, lookup
+from analyzer.formats.metrics import Known, engine_of, lookup
 from analyzer.formats.versions import VersionRange
 from analyzer.parsers.one_series import MODEL_LABELS, ROLES, Series, bound_of, ranks_of, target_of, type_of
 from analyzer.parsers.pool_config import pool_facts
 from analyzer.parsers.repeated_series import leave_repeated
+from analyzer.parsers.target_split import split_targets
 from analyzer.trace.schema import SAMPLES, TS
 from analyzer.trace.spool import Spool
 from analyzer.trace.streams import Mark, Stream
@@ -33,8 +34,12 @@ NOT_STORED = -1
 
 _FLUSH_SAMPLES = 500_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# A value of a share beyond this is a percentage.
+# A value of a share beyond this is a percentage, and one beyond what percentages can be is damage.
 _MOST_SHARE = 1.5
+_MOST_PERCENT = 105.0
+_MOST_COUNT = 1e15
+
+_COUNTED_UNITS = frozenset(("requests", "tokens", "blocks", ""))
 # LMCache has version numbers of its own, beside those of the engine it serves.
 _VERSIONED = frozenset(("sglang", "vllm"))
 # Any of these falling back tells of a new process where the exporter has no start time of its own.
@@ -68,6 +73,8 @@ class SeriesWriter:
         self._ts = array("q")
         self._values = array("d")
         self._scales = array("d")
+        self._most = array("d")
+        self.damaged = 0
         self._watched: dict[int, _Watched] = {}
         self._percent: set[int] = set()
         self._shares: set[int] = set()
@@ -100,6 +107,7 @@ class SeriesWriter:
                 )
             )  # fmt: skip
             self._scales.append(scale)
+            self._most.append(_most(known))
             if known and known.part is None:
                 if known.metric.fact or known.metric.name == "process_start_s":
                     self._watched[number] = _Watched()
@@ -134,6 +142,11 @@ class SeriesWriter:
         values = np.array(self._values, dtype=np.float64)
         self._index, self._ts, self._values = array("i"), array("q"), array("d")
         values *= np.frombuffer(self._scales, dtype=np.float64)[index]
+        # no server has more of anything that is counted here; what else is not finite is damage too
+        beyond = np.abs(values) > np.frombuffer(self._most, dtype=np.float64)[index]
+        if beyond.any():
+            self.damaged += int(beyond.sum())
+            values[beyond] = np.nan
         self.stored += len(index)
         low, high = int(ts.min()), int(ts.max())
         self.first = low if self.first is None else min(self.first, low)
@@ -160,13 +173,18 @@ class SeriesWriter:
         self._flush()
         read = MetricsRead()
         leave_repeated(self._all)
+        if self.damaged:
+            read.notes.append(f"{self.damaged} values are beyond any server's and were left out")
         if self._percent:
             read.notes.append(f"{len(self._percent)} series of shares are in percent: divided by 100")
             self._spool.change_batches("samples", self._divided)
+        split_targets(self._all, {n: [v for _, v in w.changes] for n, w in self._watched.items() if self._all[n].name == "process_start_s"})
+        started = self._started()
+        read.mixed = sorted(origin for origin, changes in started.items() if _alternate(changes))
         serving = {s.stream for s in self._all if s.engine != "process"}
         for number, series in enumerate(self._all):
             # every exporter tells of its process: those of other programs are none of ours
-            if serving and series.stream not in serving:
+            if (serving and series.stream not in serving) or series.stream in read.mixed:
                 continue
             self._spool.add("series", self._row(number, series))
             stream = read.streams.setdefault(series.stream, Stream(series.stream, kind="metrics"))
@@ -182,8 +200,10 @@ class SeriesWriter:
         for series in self._all:
             if series.known and series.engine in _VERSIONED:
                 read.versions.narrow(series.known.metric.since, series.known.metric.until)
-        self._facts()
-        self._marks(read)
+        for origin in read.mixed:
+            read.notes.append(f"scrapes of {origin or 'several servers'} are of several processes at the same time: left out")
+        self._facts(read.mixed)
+        self._marks(read, started)
         unknown = sorted({s.raw_name for s in self._all if s.known is None})
         if unknown:
             shown = ", ".join(unknown[:5]) + (f" and {len(unknown) - 5} more" if len(unknown) > 5 else "")
@@ -220,16 +240,24 @@ class SeriesWriter:
             "why_not": series.why_not,
         }
 
-    def _facts(self) -> None:
+    def _started(self) -> dict[str, list[tuple[int, float]]]:
+        """Start times as each stream's processes told them: (microseconds, epoch seconds), in the order of time."""
+        told: dict[str, list[tuple[int, float]]] = {}
+        for number, watched in self._watched.items():
+            if self._all[number].name == "process_start_s":
+                told.setdefault(self._all[number].stream, []).extend(watched.changes)
+        return {origin: sorted(changes) for origin, changes in told.items()}
+
+    def _facts(self, mixed: Sequence[str]) -> None:
         """Gauges and info labels that are facts of a run: capacities, the configuration of the pool."""
         for number, watched in self._watched.items():
             series = self._all[number]
             metric = series.known.metric if series.known else None
-            if metric and metric.fact and series.counted:
+            if metric and metric.fact and series.counted and series.stream not in mixed:
                 for ts, value in watched.changes:
                     self._fact(series, ts, metric.fact, value, metric.unit)
         for series in self._all:
-            if series.name == "kv_cache_config" and self.first is not None:
+            if series.name == "kv_cache_config" and self.first is not None and series.stream not in mixed:
                 for key, told, unit in pool_facts(series.labels, series.engine):
                     self._fact(series, self.first, key, told, unit)
 
@@ -257,13 +285,9 @@ class SeriesWriter:
             },
         )
 
-    def _marks(self, read: MetricsRead) -> None:
+    def _marks(self, read: MetricsRead, started: Mapping[str, list[tuple[int, float]]]) -> None:
         """The processes behind each stream: by the start time they export, else by counters that fell back."""
         self._spool.close_table("samples")
-        told: dict[str, list[tuple[int, float]]] = {}
-        for number, watched in self._watched.items():
-            if self._all[number].name == "process_start_s":
-                told.setdefault(self._all[number].stream, []).extend(watched.changes)
         spans = self._spans()
         for origin, stream in read.streams.items():
             first, last = spans.get(origin, (None, None))
@@ -271,18 +295,12 @@ class SeriesWriter:
                 continue
             stream.marks.append(Mark(_moment(first), 0, "serving", "metrics.scrape"))
             stream.marks.append(Mark(_moment(last), 0, "serving", "metrics.scrape"))
-            starts = _starts(sorted(told.get(origin, [])))
-            if _alternate(sorted(told.get(origin, []))):
-                read.notes.append(
-                    f"scrapes of {origin or 'this source'} alternate between several processes: its counters cannot be told apart"
-                )
-                starts = []
-            elif origin not in told:
+            stream.marks += [Mark(ts, 0, "start", "metrics.process_start") for ts in _starts(started.get(origin, []))]
+            if origin not in started:
                 resets = self._resets(origin)
                 if resets:
                     read.notes.append(f"counters fell back {len(resets)} times: taken for restarts")
                 stream.marks += [Mark(_moment(b), 0, "start", "metrics.counter_reset", not_before=_moment(a)) for a, b in resets]
-            stream.marks += [Mark(ts, 0, "start", "metrics.process_start") for ts in starts]
 
     def _spans(self) -> dict[str, tuple[int, int]]:
         """First and last sample (microseconds) of each stream."""
@@ -324,12 +342,25 @@ class SeriesWriter:
 
 @dataclass(slots=True)
 class MetricsRead:
-    """What the series of one source told: streams with their marks, engines, versions that export such names, notes."""
+    """What the series of one source told: streams with their marks, engines, versions that export such names, notes.
+
+    `mixed` names the streams whose scrapes are of several processes at the same time: nothing can be read from those.
+    """
 
     streams: dict[str, Stream] = field(default_factory=dict)
     versions: VersionRange = field(default_factory=VersionRange)
     engines: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
+    mixed: list[str] = field(default_factory=list)
+
+
+def _most(known: Known | None) -> float:
+    """The largest value that is believed."""
+    if known is None:
+        return math.inf
+    if known.part is None and known.metric.unit == "share":
+        return _MOST_PERCENT
+    return _MOST_COUNT if known.part in ("bucket", "count") or known.metric.unit in _COUNTED_UNITS else math.inf
 
 
 def _moment(us: int) -> datetime:
@@ -351,5 +382,5 @@ def _starts(changes: list[tuple[int, float]]) -> list[datetime]:
 
 
 def _alternate(changes: list[tuple[int, float]]) -> bool:
-    """True when an earlier process comes back after a later one: the scrapes are of several processes."""
-    return any(later[1] < earlier[1] - _SAME_START_S for earlier, later in pairwise(changes))
+    """True when earlier processes come back after later ones: the scrapes are of several processes."""
+    return sum(later[1] < earlier[1] - _SAME_START_S for earlier, later in pairwise(changes)) > 1

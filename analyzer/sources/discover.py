@@ -16,7 +16,7 @@ STDIN = "-"
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input. `path` is None for standard input, and for a server that is asked (`live`).
+    """One input. `path` is None for standard input, and for a server that is asked (`live`; `key` names the question).
 
     `name` is how it is shown and stored: as given, or below the folder that was given. `folder` is the
     folder it lies in; files of one folder are taken for one server unless something says otherwise.
@@ -28,6 +28,7 @@ class Input:
     folder: str
     named: bool = True
     live: TextSource | None = None
+    key: str = ""
 
 
 def is_trace(path: Path) -> bool:

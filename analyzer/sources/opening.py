@@ -93,6 +93,12 @@ class TextInput:
         self.size = 0
         self.packing: str | None = None
         self._hash = hashlib.sha256()
+        self._unpacked_hash = hashlib.sha256()
+
+    @property
+    def content_sha256(self) -> str | None:
+        """Hash of the bytes as they are unpacked; None for standard input."""
+        return self.sha256 if self.packing is None or self._path is None else self._unpacked_hash.hexdigest()
 
     @property
     def sha256(self) -> str | None:
@@ -144,7 +150,9 @@ class TextInput:
         for magic, name, make in _PACKED:
             if first.startswith(magic) and (name != "bzip2" or first[4:10] in _BZIP2_BLOCKS):
                 self.packing = name
-                yield from self._decompress(make, magic, first, blocks)
+                for block in self._decompress(make, magic, first, blocks):
+                    self._unpacked_hash.update(block)
+                    yield block
                 return
         yield first
         yield from blocks

@@ -33,6 +33,8 @@ _NO_SERVER = frozenset(("lmcache", "client", "process"))
 _SAME_START = timedelta(seconds=120)
 # Reports of the same rank in two files for longer than this cannot come from one process.
 _OVERLAP = timedelta(seconds=5)
+# A process exports one start time for life; replicas of a rollout start moments apart.
+_SAME_PROCESS = timedelta(milliseconds=5)
 # SGLang prints its arguments twice while it starts; a crash loop prints them again later.
 _STARTS_AGAIN = timedelta(seconds=20)
 
@@ -272,7 +274,7 @@ def _other_process(a: Stream, b: Stream) -> bool:
     if not all(times) or not all(starts):
         return False
     together = min(max(times[0]), max(times[1])) - max(min(times[0]), min(times[1]))
-    return together > _OVERLAP and all(abs(x - y) > _OVERLAP for x in starts[0] for y in starts[1])
+    return together > _OVERLAP and all(abs(x - y) > _SAME_PROCESS for x in starts[0] for y in starts[1])
 
 
 def _split_engines(identity: Identity, streams: list[SourceStream]) -> None:

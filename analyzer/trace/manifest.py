@@ -29,8 +29,8 @@ class StoredFile:
 class StoredSource:
     """One input: its account (`row`, the `sources` table's columns), what identifies its server (`streams`, on the source's
     own clock), what the options of reading said (`read_with`), and the seconds that were added to its times (`offset_s`).
-    `clock_assumed` and `year_assumed`: nothing told the zone or the year of its stamps. `number` is its own within the
-    trace: the numbers of its metric series begin with it."""
+    `content_sha256` is of the unpacked bytes. `clock_assumed` and `year_assumed`: nothing told the zone or the year of
+    its stamps. `number` is its own within the trace: the numbers of its metric series begin with it."""
 
     source_id: str
     path: str
@@ -43,6 +43,7 @@ class StoredSource:
     read_with: dict[str, Any] = field(default_factory=dict)
     clock_assumed: bool = False
     year_assumed: bool = False
+    content_sha256: str | None = None
     number: int = 0
     offset_s: float = 0.0
     files: dict[str, StoredFile] = field(default_factory=dict)

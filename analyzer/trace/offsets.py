@@ -137,9 +137,10 @@ def find_offsets(sources: Sequence[SourceRows], identity: Identity, rules: Seque
             cache[key] = tuple(_signals(s, origins))
         return cache[key]
 
-    for s in sources:
+    # the best clocks first: what they turn out to be off by is known when others are compared with them
+    for s in sorted(sources, key=lambda s: (-_trust(s), s.source.path, s.source.source_id)):
         rule = next((r for r in rules if matches(r.pattern, s.source.path)), None)
-        estimate, against = _estimate(s, by_instance, signals)
+        estimate, against = _estimate(s, by_instance, signals, found)
         applied = rule.seconds if rule else 0.0
         if rule is None and estimate is not None:
             applied = should_apply(estimate, zone_was_assumed=s.source.clock_assumed) or 0.0
@@ -157,9 +158,15 @@ def _trust(s: SourceRows) -> int:
     return 0 if s.source.clock_assumed else 1
 
 
-def _estimate(s: SourceRows, by_instance: Mapping[str, Sequence[SourceRows]], signals: _Signals) -> tuple[Estimate | None, str]:
-    """The best estimate against any better clock of the same server."""
+def _estimate(
+    s: SourceRows, by_instance: Mapping[str, Sequence[SourceRows]], signals: _Signals, found: Mapping[str, Offset]
+) -> tuple[Estimate | None, str]:
+    """The estimate against the best clock of the same server that tells one for sure, else the best unsure one.
+
+    `found` are the offsets of better clocks, which have been moved by then.
+    """
     best: tuple[Estimate | None, str] = (None, "")
+    rank: tuple[bool, int, float] | None = None
     if not s.source.streams:
         return best
     for name, members in by_instance.items():
@@ -172,13 +179,15 @@ def _estimate(s: SourceRows, by_instance: Mapping[str, Sequence[SourceRows]], si
             if not reference or not own:
                 continue
             years = _years(reference, own) if s.source.year_assumed else 0.0
-            estimate = estimate_offset(reference, [_later(x, years) for x in own])
+            moved = found[other.source.source_id].applied_s
+            estimate = estimate_offset([_later(x, moved) for x in reference], [_later(x, years) for x in own])
             if estimate is None:
                 continue
             if years:
                 estimate = replace(estimate, offset_s=estimate.offset_s + years, agreement_at_zero=None)
-            if best[0] is None or (estimate.sure, estimate.overlap_s) > (best[0].sure, best[0].overlap_s):
-                best = (estimate, other.source.path)
+            this = (estimate.sure, _trust(other), estimate.overlap_s)
+            if rank is None or this > rank:
+                best, rank = (estimate, other.source.path), this
     return best
 
 

@@ -1,7 +1,8 @@
 -- Labels that a scraper adds: who scraped, and from where.
 CREATE OR REPLACE MACRO _added_by_scraper(key) AS key IN (
     'instance', 'exported_instance', 'job', 'pod', 'pod_name', 'kubernetes_pod_name', 'kubernetes_namespace', 'namespace',
-    'container', 'endpoint', 'service', 'node', 'prometheus', 'prometheus_replica', 'cluster', 'region', 'zone', 'host'
+    'container', 'endpoint', 'service', 'node', 'prometheus', 'prometheus_replica', 'replica', 'thanos_replica', 'monitor', 'receive',
+    'tenant_id', 'exported_job', 'exported_pod', 'exported_namespace', 'cluster', 'region', 'zone', 'host'
 );
 
 -- Series that count. `reader` is one reading of a server's series: an input, and whoever scraped for it. `own_series` is

@@ -3,7 +3,7 @@ CREATE OR REPLACE VIEW _ttft_histogram AS
 WITH risen AS (
     SELECT
         l.instance,
-        unnest(['all', CASE WHEN l.ts > i.start_ts AND l.prev_ts < i.end_ts THEN 'inside' ELSE 'outside' END]) AS span,
+        unnest(['all', CASE WHEN l.ts >= i.start_ts AND l.prev_ts <= i.end_ts THEN 'inside' ELSE 'outside' END]) AS span,
         l.le,
         l.n,
         l.told
@@ -46,6 +46,7 @@ known AS (
         coalesce(r.ttft_s, epoch(e.last_ts - r.arrival_ts), 0.0) AS at_least_s,
         CASE WHEN r.censored AND r.ttft_s IS NULL THEN 'infinity'::DOUBLE ELSE r.ttft_s END AS ttft_s,
         r.censored AND r.ttft_s IS NULL AS censored,
+        coalesce(r.arrival_ts, r.ts) IS NOT NULL AS placed,
         -- its wait for the first token and the incident share a moment
         coalesce(
             coalesce(r.arrival_ts, r.ts) <= i.end_ts
@@ -62,6 +63,7 @@ exact AS (
         instance,
         any_value(observer) AS observer,
         count(ttft_s) FILTER (WHERE NOT censored) AS ttft_n,
+        count(ttft_s) FILTER (WHERE NOT censored AND placed) AS placed_n,
         count(*) FILTER (WHERE censored) AS censored_n,
         _percentile(list(ttft_s ORDER BY ttft_s) FILTER (WHERE NOT inside), 0.99) AS ttft_p99_outside_s,
         _percentile(list(ttft_s ORDER BY ttft_s) FILTER (WHERE inside), 0.50) AS ttft_p50_inside_s,
@@ -90,7 +92,8 @@ histogram AS (
         coalesce(max(p99.low) FILTER (WHERE span = 'inside'), max(p99.low) FILTER (WHERE span = 'all')) AS ttft_p99_low_s,
         coalesce(max(p99.high) FILTER (WHERE span = 'inside'), max(p99.high) FILTER (WHERE span = 'all')) AS ttft_p99_high_s
     FROM _ttft_histogram
-    WHERE instance NOT IN (SELECT instance FROM exact WHERE ttft_n > 0)
+    -- requests without a place in time are some benchmark's, not all that were served
+    WHERE instance NOT IN (SELECT instance FROM exact WHERE placed_n > 0)
     GROUP BY instance
 )
 SELECT
@@ -109,7 +112,7 @@ SELECT
     coalesce(e.errors_n, 0) AS errors_n,
     coalesce(k.ttft_n, 0) AS ttft_n,
     coalesce(k.censored_n, 0) AS censored_n,
-    k.* EXCLUDE (instance, ttft_n, censored_n)
+    k.* EXCLUDE (instance, ttft_n, censored_n, placed_n)
 FROM incident AS i
 LEFT JOIN ends AS e USING (instance)
 LEFT JOIN (

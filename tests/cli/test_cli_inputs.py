@@ -210,3 +210,11 @@ def test_failed_requests_beside_a_quiet_server_are_no_all_clear(kvpm: Run, tmp_p
     verdict = json.loads(out)["verdict"]
     assert verdict["cause"] == "insufficient_data"
     assert "5 of 45 requests failed" in verdict["sentence"]
+
+
+def test_a_window_of_metrics_alone(kvpm: Run) -> None:
+    dump = str(RECORDED / "metrics.prom.gz")
+    assert kvpm("diagnose", dump, "--since", "2026-11-30T07:09Z", "--until", "2026-11-30T07:09:30Z")[0] == 0
+    code, _, err = kvpm("diagnose", dump, "--since", "2026-11-30T09:00Z")
+    assert code == 2
+    assert "07:09:45" in err

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from trace_logs import BASE, read, rows, sglang
 
+from analyzer import open_trace
 from analyzer.ingestion import IngestOptions, ingest
 from analyzer.trace.manifest import read_manifest
 from analyzer.trace.offsets import OffsetRule
@@ -138,11 +139,64 @@ def test_a_start_in_the_log_is_the_one_the_counters_show_later(tmp_path: Path, t
     assert len(read_manifest(trace).runs["s"]) == 2
 
 
-def test_scrapes_that_alternate_between_processes_are_told(tmp_path: Path, trace: Path) -> None:
+def test_scrapes_that_alternate_between_processes_are_left_out(tmp_path: Path, trace: Path) -> None:
     dump = scrapes({"process_start_time_seconds": [START - 100, START - 50] * 3, "vllm:prompt_tokens_total": [50, 7, 51, 8, 52, 9]})
     result = read(write(tmp_path / "s", m__prom=dump), trace)
-    assert "several processes" in result.manifest.sources[0].row["notes"]
-    assert rows(trace, "SELECT DISTINCT run_id FROM series") == [("r1",)]
+    assert "several servers" in result.manifest.sources[0].row["nothing"]
+    assert rows(trace, "SELECT count(*) FROM series") == [(0,)]
+
+
+@pytest.mark.parametrize("label", ["namespace", "cluster", "job", "rack"])
+def test_one_target_name_of_two_servers_is_told_apart(tmp_path: Path, trace: Path, label: str) -> None:
+    dump = scrapes({
+        f'{name}{{pod="vllm-0",{label}="{where}"}}': [value + n, value + n]
+        for n, where in enumerate(("a", "b"))
+        for name, value in (("process_start_time_seconds", START - 100 * n), ("vllm:num_requests_running", 3))
+    })  # fmt: skip
+    read(write(tmp_path / "s", m__prom=dump), trace)
+    assert instances(trace) == ["a/vllm-0", "b/vllm-0"]
+
+
+@pytest.mark.parametrize("label", ["prometheus_replica", "replica", "monitor"])
+def test_two_scrapers_of_one_server_are_one_server_counted_once(tmp_path: Path, trace: Path, label: str) -> None:
+    values = {"process_start_time_seconds": [START - 9] * 20, "vllm:num_preemptions_total": [10 * n for n in range(20)]}
+    dump = "".join(
+        scrapes({f'{name}{{pod="vllm-0",{label}="{who}"}}': v for name, v in values.items()}, first=lag)
+        for who, lag in (("a", 0.0), ("b", 1.2))
+    )
+    read(write(tmp_path / "s", m__prom=dump), trace)
+    assert instances(trace) == ["vllm-0"]
+    with open_trace(trace) as opened:
+        assert opened.con.execute("SELECT sum(delta) FROM counter_delta WHERE name = 'preemptions_total'").fetchone() == (190.0,)
+
+
+def test_what_a_federated_server_said_names_it(tmp_path: Path, trace: Path) -> None:
+    dump = scrapes({f'vllm:num_requests_running{{instance="federate:9090",exported_instance="10.0.0.{n}:8000"}}': [1, 1] for n in (5, 6)})
+    read(write(tmp_path / "s", m__prom=dump), trace)
+    assert instances(trace) == ["10.0.0.5:8000", "10.0.0.6:8000"]
+
+
+def test_two_servers_that_started_together_are_two(tmp_path: Path, trace: Path) -> None:
+    dumps = {
+        f"{name}__prom": scrapes({"process_start_time_seconds": [START - 50 + 0.02 * n] * 9, "vllm:num_requests_running": [n] * 9})
+        for n, name in enumerate(("a", "b"))
+    }
+    read(write(tmp_path / "s", **dumps), trace)
+    assert instances(trace) == ["s/a", "s/b"]
+
+
+def test_values_beyond_any_server_are_left_out(tmp_path: Path, trace: Path) -> None:
+    dump = scrapes({"vllm:kv_cache_usage_perc": [0.5, 1e6, 0.7], "vllm:num_requests_waiting": [1, "+Inf", 1e308]})  # type: ignore[dict-item]
+    result = read(write(tmp_path / "s", m__prom=dump), trace)
+    assert rows(trace, "SELECT value FROM samples JOIN series USING (series_id) ORDER BY name, ts") == [
+        (0.5,),
+        (None,),
+        (0.7,),
+        (1.0,),
+        (None,),
+        (None,),
+    ]
+    assert "3 values are beyond any server's" in result.manifest.sources[0].row["notes"]
 
 
 def test_the_pool_is_read_from_its_configuration(tmp_path: Path, trace: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import random
 import shutil
@@ -133,3 +135,20 @@ def test_a_source_that_is_added_later_moves_what_is_stored(tmp_path: Path) -> No
         ingest([str(tmp_path / "s")], trace, IngestOptions(year=2026))
         low = rows(trace, "SELECT epoch(min(ts)) FROM scheduler")[0][0]
         assert low == pytest.approx(BASE.timestamp(), abs=3)
+
+
+@pytest.mark.parametrize("skew", [180, 90, -90, 30])
+def test_a_client_on_a_clock_of_its_own_moves_alone(tmp_path: Path, skew: int) -> None:
+    """The log is compared with the metrics, not with a client whose clock is off."""
+    folder = tmp_path / "s"
+    folder.mkdir()
+    for name in ("server.log", "metrics.prom.gz"):
+        shutil.copy(SAMPLES / "recorded_l1_bound" / name, folder / name)
+    with gzip.open(SAMPLES / "recorded_l1_bound" / "client.jsonl.gz", "rt") as lines:
+        records = [json.loads(line) for line in lines]
+    (folder / "client.jsonl").write_text("".join(json.dumps(r | {"send": r["send"] + skew}) + "\n" for r in records))
+    ingest([str(folder)], tmp_path / "t.kvtrace", IngestOptions(year=2026))
+    client, metrics, log = rows(tmp_path / "t.kvtrace", "SELECT offset_s FROM sources ORDER BY path")
+    assert client == (pytest.approx(-skew, abs=2),)
+    assert metrics == (None,)
+    assert log == (None,)

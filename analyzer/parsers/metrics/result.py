@@ -12,6 +12,7 @@ from analyzer.sources.records import LineCounts
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NO_ZONE = "stamps have no zone and nothing tells it: read as UTC (set --tz)"
 CUT = "the last line is cut"
+_MIXED = "mixes scrapes of several servers and no label tells them apart: save each server to a file of its own"
 
 
 def to_us(moment: datetime) -> int:
@@ -39,7 +40,7 @@ def source_read(
     counts.records = writer.stored
     counts.lines = counts.matched + counts.ignored + counts.unmatched + counts.other
     usable = bool(read.engines) if needs_engine else writer.stored > 0
-    usable = usable and writer.stored > 0
+    usable = usable and writer.stored > 0 and bool(read.streams)
     return SourceRead(
         format=name,
         counts=counts,
@@ -52,7 +53,7 @@ def source_read(
         clock_assumed=clock_assumed and writer.stored > 0,
         notes=[*notes, *read.notes],
         usable=usable,
-        nothing="" if usable else _nothing(writer, described),
+        nothing="" if usable else _MIXED if read.mixed else _nothing(writer, described),
     )
 
 

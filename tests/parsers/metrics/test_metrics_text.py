@@ -60,9 +60,7 @@ def test_label_values_lose_their_escapes_and_nothing_else(written: str, value: s
     assert dump.values(RUNNING, model_name=value, engine="0") == [7.0]
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("NaN", None), ("+Inf", float("inf")), ("-Inf", float("-inf")), ("1.5e-07", 1.5e-07), ("-0", 0.0)]
-)
+@pytest.mark.parametrize(("text", "value"), [("NaN", None), ("+Inf", None), ("-Inf", None), ("1.5e-07", 1.5e-07), ("-0", 0.0)])
 def test_special_values(text: str, value: float | None) -> None:
     assert read_dump(f"{HEAD}{RUNNING} {text}\n").values(RUNNING) == [value]
 
