@@ -173,9 +173,7 @@ def _read_one(
         read_with=_asked(options),
         clock_assumed=read.clock_assumed,
         year_assumed=read.year_assumed,
-        number=known_number
-        if (known_number := _number_of(source_id, manifest))
-        else 1 + max((s.number for s in manifest.sources), default=0),
+        number=_number_of(source_id, manifest),
     )
     manifest.sources = [s for s in manifest.sources if s.source_id != source_id] + [stored]
     return stored
@@ -194,8 +192,9 @@ def _beginning(blocks: Iterator[str]) -> tuple[str, Iterator[str]]:
 
 
 def _number_of(source_id: str, manifest: Manifest) -> int:
-    """The number of a source that is in the trace already, else 0."""
-    return next((s.number for s in manifest.sources if s.source_id == source_id), 0)
+    """The number of a source that is in the trace already, else the next one."""
+    numbers = {s.source_id: s.number for s in manifest.sources}
+    return numbers.get(source_id) or 1 + max(numbers.values(), default=0)
 
 
 def _read_the_same(known: StoredSource, options: IngestOptions) -> bool:

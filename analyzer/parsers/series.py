@@ -11,7 +11,7 @@ import math
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +25,7 @@ from analyzer.parsers.one_series import MODEL_LABELS, ROLES, Series, bound_of, r
 from analyzer.parsers.pool_config import pool_facts
 from analyzer.parsers.repeated_series import leave_repeated
 from analyzer.parsers.target_split import split_targets
+from analyzer.sources.timestamps import EPOCH, from_us
 from analyzer.trace.schema import SAMPLES, TS
 from analyzer.trace.spool import Spool
 from analyzer.trace.streams import Mark, Stream
@@ -33,7 +34,6 @@ NOT_STORED = -1
 """What `SeriesWriter.series` gives for a series that is not kept."""
 
 _FLUSH_SAMPLES = 500_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A value of a share beyond this is a percentage, and one beyond what percentages can be is damage.
 _MOST_SHARE = 1.5
 _MOST_PERCENT = 105.0
@@ -48,13 +48,6 @@ _TELLS_RESTART = frozenset(
 )
 # The process collector rounds to a clock tick, a federated value to less: starts closer than this are one.
 _SAME_START_S = 2.0
-
-
-@dataclass(slots=True)
-class _Watched:
-    """The values one series of interest took: (time in microseconds, value), where it changed."""
-
-    changes: list[tuple[int, float]] = field(default_factory=list)
 
 
 class SeriesWriter:
@@ -75,7 +68,7 @@ class SeriesWriter:
         self._scales = array("d")
         self._most = array("d")
         self.damaged = 0
-        self._watched: dict[int, _Watched] = {}
+        self._watched: dict[int, list[tuple[int, float]]] = {}  # (microseconds, value) where it changed
         self._percent: set[int] = set()
         self._shares: set[int] = set()
         self.stored = 0
@@ -110,7 +103,7 @@ class SeriesWriter:
             self._most.append(_most(known))
             if known and known.part is None:
                 if known.metric.fact or known.metric.name == "process_start_s":
-                    self._watched[number] = _Watched()
+                    self._watched[number] = []
                 if known.metric.unit == "share":
                     self._shares.add(number)
         return number
@@ -154,7 +147,7 @@ class SeriesWriter:
         if self._watched:
             watched = np.isin(index, np.fromiter(self._watched, dtype=np.int32))
             for number, when, value in zip(index[watched].tolist(), ts[watched].tolist(), values[watched].tolist(), strict=True):
-                changes = self._watched[number].changes
+                changes = self._watched[number]
                 if not math.isnan(value) and (not changes or changes[-1][1] != value):
                     changes.append((when, value))
         beyond = values > _MOST_SHARE
@@ -178,7 +171,8 @@ class SeriesWriter:
         if self._percent:
             read.notes.append(f"{len(self._percent)} series of shares are in percent: divided by 100")
             self._spool.change_batches("samples", self._divided)
-        split_targets(self._all, {n: [v for _, v in w.changes] for n, w in self._watched.items() if self._all[n].name == "process_start_s"})
+        starts = {n: [v for _, v in changes] for n, changes in self._watched.items() if self._all[n].name == "process_start_s"}
+        split_targets(self._all, starts)
         started = self._started()
         read.mixed = sorted(origin for origin, changes in started.items() if _alternate(changes))
         serving = {s.stream for s in self._all if s.engine != "process"}
@@ -243,18 +237,18 @@ class SeriesWriter:
     def _started(self) -> dict[str, list[tuple[int, float]]]:
         """Start times as each stream's processes told them: (microseconds, epoch seconds), in the order of time."""
         told: dict[str, list[tuple[int, float]]] = {}
-        for number, watched in self._watched.items():
+        for number, changes in self._watched.items():
             if self._all[number].name == "process_start_s":
-                told.setdefault(self._all[number].stream, []).extend(watched.changes)
+                told.setdefault(self._all[number].stream, []).extend(changes)
         return {origin: sorted(changes) for origin, changes in told.items()}
 
     def _facts(self, mixed: Sequence[str]) -> None:
         """Gauges and info labels that are facts of a run: capacities, the configuration of the pool."""
-        for number, watched in self._watched.items():
+        for number, changes in self._watched.items():
             series = self._all[number]
             metric = series.known.metric if series.known else None
             if metric and metric.fact and series.counted and series.stream not in mixed:
-                for ts, value in watched.changes:
+                for ts, value in changes:
                     self._fact(series, ts, metric.fact, value, metric.unit)
         for series in self._all:
             if series.name == "kv_cache_config" and self.first is not None and series.stream not in mixed:
@@ -270,7 +264,7 @@ class SeriesWriter:
                 "record": series.record,
                 "engine": series.engine,
                 "stream": series.stream,
-                "ts": _moment(ts),
+                "ts": from_us(ts),
                 "dp": series.ranks.get("dp"),
                 "key": key,
                 "value": f"{value:g}"
@@ -293,18 +287,21 @@ class SeriesWriter:
             first, last = spans.get(origin, (None, None))
             if first is None or last is None:
                 continue
-            stream.marks.append(Mark(_moment(first), 0, "serving", "metrics.scrape"))
-            stream.marks.append(Mark(_moment(last), 0, "serving", "metrics.scrape"))
+            stream.marks.append(Mark(from_us(first), 0, "serving", "metrics.scrape"))
+            stream.marks.append(Mark(from_us(last), 0, "serving", "metrics.scrape"))
             stream.marks += [Mark(ts, 0, "start", "metrics.process_start") for ts in _starts(started.get(origin, []))]
             if origin not in started:
                 resets = self._resets(origin)
                 if resets:
                     read.notes.append(f"counters fell back {len(resets)} times: taken for restarts")
-                stream.marks += [Mark(_moment(b), 0, "start", "metrics.counter_reset", not_before=_moment(a)) for a, b in resets]
+                stream.marks += [Mark(from_us(b), 0, "start", "metrics.counter_reset", not_before=from_us(a)) for a, b in resets]
 
     def _spans(self) -> dict[str, tuple[int, int]]:
         """First and last sample (microseconds) of each stream."""
         streams = sorted({s.stream for s in self._all})
+        if len(streams) == 1 and self.first is not None and self.last is not None:
+            # known without another look at all samples
+            return {streams[0]: (self.first, self.last)}
         place = {name: i for i, name in enumerate(streams)}
         of = np.array([place[s.stream] for s in self._all], dtype=np.int32)
         low = np.full(len(streams), np.iinfo(np.int64).max)
@@ -363,10 +360,6 @@ def _most(known: Known | None) -> float:
     return _MOST_COUNT if known.part in ("bucket", "count") or known.metric.unit in _COUNTED_UNITS else math.inf
 
 
-def _moment(us: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=us)
-
-
 def _address(text: str) -> tuple[str, int] | None:
     host, colon, port = text.rpartition(":")
     return (host, int(port)) if colon and port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536 else None
@@ -378,7 +371,7 @@ def _starts(changes: list[tuple[int, float]]) -> list[datetime]:
     for _, value in changes:
         if value > 0 and not any(abs(value - f) < _SAME_START_S for f in found):
             found.append(value)
-    return [_EPOCH + timedelta(seconds=v) for v in sorted(found)]
+    return [EPOCH + timedelta(seconds=v) for v in sorted(found)]
 
 
 def _alternate(changes: list[tuple[int, float]]) -> bool:

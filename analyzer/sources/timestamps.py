@@ -14,6 +14,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from analyzer.errors import KvpmError
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?: ?(Z|UTC|[+-]\d\d:?\d\d))?")
 _SHORT = re.compile(r"(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?")
 _MONTHS = {m: i for i, m in enumerate(("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1)}
@@ -115,6 +117,16 @@ def zone_from_option(text: str) -> timezone | ZoneInfo:
         return ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise KvpmError(f"unknown time zone {text!r}", hint="use a name such as Asia/Shanghai or an offset such as +08:00") from None
+
+
+def to_us(moment: datetime) -> int:
+    """Microseconds since the epoch; exact, which a float of seconds is not."""
+    return (moment.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
+
+
+def from_us(us: int) -> datetime:
+    """The inverse of `to_us`, in UTC."""
+    return EPOCH + timedelta(microseconds=us)
 
 
 @dataclass(slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import os
 import sys
@@ -13,30 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.cli import main
-
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_traces"
 L1_LOG = SAMPLES / "recorded_l1_bound" / "server.log"
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def kvpm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """Run the command in a scratch folder; returns (exit code, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["kvpm", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capsys.readouterr()
-        assert "Traceback" not in out + err
-        return int(stop.value.code or 0), out, err
-
-    return run
 
 
 def test_diagnose_prints_the_verdict_first(kvpm: Run) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import re
 import sys
@@ -18,31 +17,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from live_prometheus import needs_prometheus, prometheus, write_past
 
-from analyzer.cli import main
-
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = ROOT / "sample_traces" / "recorded_l1_bound"
 DUMP = ROOT / "tests" / "data" / "recorded_l1_bound" / "prometheus" / "tsdb_dump.txt.gz"
 SECRET = "s3cr3t-token-9f"
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def kvpm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """Run the command in a scratch folder; returns (exit code, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["kvpm", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capsys.readouterr()
-        assert "Traceback" not in out + err
-        return int(stop.value.code or 0), out, err
-
-    return run
 
 
 def value(kvpm: Run, trace: str, sql: str) -> str:

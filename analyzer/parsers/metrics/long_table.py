@@ -17,12 +17,12 @@ from analyzer.parsers.metrics.exposition import is_sane, is_value, read_labels, 
 from analyzer.parsers.metrics.lines import whole_lines
 from analyzer.parsers.metrics.moments import Moments
 from analyzer.parsers.metrics.resolve import OTHER, resolve
-from analyzer.parsers.metrics.result import CUT, NO_ZONE, source_read, to_us
+from analyzer.parsers.metrics.result import CUT, NO_ZONE, source_read
 from analyzer.parsers.metrics.table_layout import Layout, Long, Wide, csv_head, csv_rows, holds_samples, layout_of
 from analyzer.parsers.reader import Given, SourceRead
 from analyzer.parsers.series import SeriesWriter
 from analyzer.sources.records import LineCounts
-from analyzer.sources.timestamps import parse_epoch
+from analyzer.sources.timestamps import parse_epoch, to_us
 
 PARQUET = "PAR1"
 """What `claims` is given as the beginning of a Parquet file."""
@@ -117,10 +117,12 @@ class _Reader:
         series: list[int] = []
         times: list[int] = []
         values: list[float] = []
-        take = self._long if isinstance(layout, Long) else self._wide
         for row in rows:
             record += 1
-            take(layout, row, record, series, times, values)  # type: ignore[arg-type]
+            if isinstance(layout, Long):
+                self._long(layout, row, record, series, times, values)
+            else:
+                self._wide(layout, row, record, series, times, values)
         self._writer.extend(series, times, values)
         if len(self._known) > _MAX_KEYS:
             self._known.clear()
@@ -241,7 +243,8 @@ def _column(column: pa.Array) -> list[Any]:
     if pa.types.is_timestamp(column.type):
         # nanoseconds have no place in a datetime
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-    return column.to_pylist()  # type: ignore[no-any-return]
+    cells: list[Any] = column.to_pylist()
+    return cells
 
 
 def _is_empty(cell: Any) -> bool:

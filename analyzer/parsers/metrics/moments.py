@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 
-from analyzer.sources.timestamps import parse_epoch, parse_iso
+from analyzer.sources.timestamps import parse_epoch, parse_iso, to_us
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS = {m: i for i, m in enumerate(("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1)}
 _RULE = " \t\r#=*-_~>+|<[]():,;"
 _WORDS = re.compile(
@@ -64,7 +63,7 @@ class Moments:
         if moment.tzinfo is None:
             self.assumed = self.assumed or self._zone is None
             moment = moment.replace(tzinfo=self._zone or UTC)
-        return (moment.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
+        return to_us(moment)
 
     @staticmethod
     def _date(text: str) -> datetime | None:

@@ -17,11 +17,12 @@ from analyzer.parsers.metrics.lines import whole_lines
 from analyzer.parsers.metrics.moments import Moments
 from analyzer.parsers.metrics.repeat import Repeat
 from analyzer.parsers.metrics.resolve import IGNORED, OTHER, resolve
-from analyzer.parsers.metrics.result import CUT, NO_ZONE, source_read, to_us
+from analyzer.parsers.metrics.result import CUT, NO_ZONE, source_read
 from analyzer.parsers.metrics.scrapes import Scrapes
 from analyzer.parsers.reader import Given, ReadOptions, SourceRead
 from analyzer.parsers.series import SeriesWriter
 from analyzer.sources.records import LineCounts
+from analyzer.sources.timestamps import to_us
 
 # Answer of the look-up for a line that is not known.
 _UNKNOWN = -3

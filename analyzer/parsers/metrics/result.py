@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 
 from analyzer.parsers.reader import SourceRead
 from analyzer.parsers.series import SeriesWriter
 from analyzer.sources.records import LineCounts
+from analyzer.sources.timestamps import from_us
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NO_ZONE = "stamps have no zone and nothing tells it: read as UTC (set --tz)"
 CUT = "the last line is cut"
 _MIXED = "mixes scrapes of several servers and no label tells them apart: save each server to a file of its own"
-
-
-def to_us(moment: datetime) -> int:
-    """Microseconds since the epoch."""
-    return (moment.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
 def source_read(
@@ -47,8 +41,8 @@ def source_read(
         streams=read.streams if usable else {},
         versions=read.versions,
         engines=read.engines,
-        first_ts=_moment(writer.first),
-        last_ts=_moment(writer.last),
+        first_ts=None if writer.first is None else from_us(writer.first),
+        last_ts=None if writer.last is None else from_us(writer.last),
         clock=clock if writer.stored else None,
         clock_assumed=clock_assumed and writer.stored > 0,
         notes=[*notes, *read.notes],
@@ -73,7 +67,3 @@ def _prefix(name: str) -> str:
         return head[:40] + ":"
     head, line, _ = name.partition("_")
     return head[:40] + line
-
-
-def _moment(us: int | None) -> datetime | None:
-    return None if us is None else _EPOCH + timedelta(microseconds=us)
