@@ -23,7 +23,8 @@ def test_diagnose_prints_the_verdict_first(kvpm: Run) -> None:
     code, out, _ = kvpm("diagnose", str(L1_LOG), "--year", "2026")
     assert code == 0
     assert out.startswith("l1_bound  confidence high\n")
-    assert "1,458 lines = " in out
+    # a long path moves the place where lines are folded
+    assert "1,458 lines = 26 matched" in " ".join(out.split())
 
 
 def test_diagnose_json_is_one_object(kvpm: Run) -> None:
