@@ -8,11 +8,13 @@ import duckdb
 
 from analyzer import __version__
 from analyzer.diagnosis import say
-from analyzer.diagnosis.answers import Case, Row, answer_all
+from analyzer.diagnosis.answers import answer_all
+from analyzer.diagnosis.case import Case, Row
+from analyzer.diagnosis.causes.finding import PRECEDENCE, advice, is_covered
 from analyzer.diagnosis.model import Diagnosis, Finding, InstanceDiagnosis, Peaks, Window
 from analyzer.diagnosis.questions import questions
 from analyzer.diagnosis.thresholds import thresholds
-from analyzer.diagnosis.verdict import PRECEDENCE, advice, findings, is_covered
+from analyzer.diagnosis.verdict import findings
 from analyzer.trace.reader import Trace
 
 _NO_REPORT = "no scheduler report in the capture"

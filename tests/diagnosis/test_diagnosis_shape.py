@@ -12,10 +12,10 @@ import pytest
 from diagnosing import diagnosis_of
 from hard_cases import decode, prefill, retract, sg, sg_start, stats, vl, vl_start
 
+from analyzer.diagnosis.causes.finding import advice
 from analyzer.diagnosis.model import Answer, Cause, Confidence
 from analyzer.diagnosis.questions import questions
 from analyzer.diagnosis.thresholds import thresholds
-from analyzer.diagnosis.verdict import advice
 
 PACKAGE = Path(__file__).resolve().parents[2] / "analyzer" / "diagnosis"
 IDS = [
@@ -63,7 +63,7 @@ def test_questions_are_complete_and_in_order() -> None:
 
 def test_every_threshold_is_documented_and_used() -> None:
     entries = tomllib.loads((PACKAGE / "thresholds.toml").read_text(encoding="utf-8"))
-    sources = "".join(p.read_text(encoding="utf-8") for p in PACKAGE.glob("*.py"))
+    sources = "".join(p.read_text(encoding="utf-8") for p in PACKAGE.rglob("*.py"))
     sources += "".join(p.read_text(encoding="utf-8") for p in (PACKAGE.parents[1] / "sql").rglob("*.sql"))
     for name, entry in entries.items():
         assert set(entry) == {"value", "unit", "doc"}, name

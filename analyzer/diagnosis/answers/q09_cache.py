@@ -1,0 +1,40 @@
+"""Question 9: did the prefix cache stop helping?"""
+
+from __future__ import annotations
+
+from analyzer.diagnosis import say
+from analyzer.diagnosis.case import Case, no_reports
+from analyzer.diagnosis.model import Answered, Evidence
+from analyzer.diagnosis.numbers import rounded
+from analyzer.diagnosis.questions import questions
+
+
+def answer(case: Case) -> Answered:
+    q = questions()["cache_stopped_helping"]
+    r = case.row("cache_stopped_helping")
+    before = r["counted_outside"] if r["counted_outside"] is not None else r["reported_before"]
+    inside = r["counted_inside"] if r["counted_inside"] is not None else r["reported_inside"]
+    if before is None or inside is None:
+        known = inside if inside is not None else before if before is not None else r["reported_last"]
+        if known is not None and not case.broke:
+            return q.answer(
+                case.instance, "no", f"Hit rate {say.share(known)}; there is no incident to compare with.",
+                (Evidence("hit rate", rounded(known), "share"),),
+            )  # fmt: skip
+        return no_reports(case, "cache_stopped_helping") or q.answer(
+            case.instance,
+            "cannot_tell",
+            "There is no hit rate on both sides of the incident to compare.",
+            missing=q.missing(case.engine),
+        )
+    evidence = (
+        Evidence("hit rate outside the incident", rounded(before), "share"),
+        Evidence("hit rate inside", rounded(inside), "share"),
+    )
+    fell = before >= 0.1 and inside < 0.5 * before
+    return q.answer(
+        case.instance,
+        "yes" if fell else "no",
+        f"Prefix hits were {say.share(before)} of prompt tokens outside the incident and {say.share(inside)} inside.",
+        evidence,
+    )
