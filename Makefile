@@ -10,10 +10,10 @@ LOCKENV := .lockenv
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint lock docs clean check-python
+.PHONY: help env demo test accuracy lint lock docs clean check-python
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 env: $(STAMP) ## Make the environment in .venv (the other targets do so when they need it)
 
@@ -24,6 +24,9 @@ test: lint ## Run the linters, the type checker and the tests
 	@sh tools/ensure_browser.sh
 	@sh tools/ensure_prometheus.sh
 	$(BIN)/pytest
+
+accuracy: $(STAMP) ## Print the confusion matrix over the labelled incidents and write docs/accuracy.md
+	@$(BIN)/python tests/incidents/accuracy.py --write docs/accuracy.md
 
 lint: $(STAMP) ## Run the linters and the type checker only
 	$(BIN)/ruff check .

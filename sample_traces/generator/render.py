@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from sample_traces.generator.sglang_model import DecodeReport, PrefillReport, Report, RetractReport
@@ -149,6 +149,18 @@ SGLANG: dict[str, SGLangFormat] = {
         graph_end="Capture decode CUDA graph end. elapsed={s:.2f} s, mem usage={mem:.2f} GB, avail mem={left:.2f} GB.",
     ),
 }
+
+# Versions between those of the samples, for the labelled incidents of the tests: what is printed in a report, with a neighbour's start-up.
+SGLANG["0.4.9"] = replace(
+    SGLANG["0.4.6"],
+    prefill=SGLANG["0.4.6"].prefill + ", ",
+    decode=SGLANG["0.4.6"].decode + ", ",
+    retract=_FULL + _RATIO,
+    capacity=SGLANG["0.5.5"].capacity,
+)
+SGLANG["0.5.3"] = replace(SGLANG["0.4.9"], retract=_FULL + "#aborted_retracted_reqs: 0, " + _RATIO)
+SGLANG["0.5.12"] = replace(SGLANG["0.5.9"], prefill=SGLANG["0.5.23"].prefill)
+SGLANG["0.5.21"] = replace(SGLANG["0.5.23"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,6 +439,9 @@ VLLM: dict[str, VLLMFormat] = {
         },
     ),
 }
+
+VLLM["0.19.1"] = replace(VLLM["0.11.2"], full_version="0.19.1", api=VLLM["0.33"].api, core=VLLM["0.33"].core)
+VLLM["0.32"] = replace(VLLM["0.33"], full_version="0.32.0")
 
 
 @dataclass(frozen=True, slots=True)

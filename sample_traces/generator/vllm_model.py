@@ -128,8 +128,11 @@ class VLLMModel:
         self._queried = self._hit = 0
         self._was_active = False
 
-    def run(self, until: float | None = None) -> None:
-        """Run until nothing is left to do, or until the first step that would begin at `until`."""
+    def run(self, until: float | None = None, watched_s: float = 0.0) -> None:
+        """Run until nothing is left to do, or until the first step that would begin at `until`.
+
+        From there on V1's timer goes on for `watched_s` seconds, as it does when only the engine hangs.
+        """
         while True:
             self._ingest()
             if until is not None and self.t >= until:
@@ -143,6 +146,8 @@ class VLLMModel:
                 break
         if until is None and not self.cfg.v0:
             self._tick(self.t + 2 * self.cfg.stats_interval)
+        elif watched_s:
+            self._tick(self.t + watched_s)
 
     def _ingest(self) -> None:
         while self.arriving and self.arriving[0].arrival <= self.t:

@@ -58,7 +58,12 @@ def text(*streams: list[Line]) -> str:
 
 def render(name: str, options: Options) -> list[Line]:
     """The log of one extract."""
-    return (_sglang if name.startswith("sglang") else _vllm)(extract(name), options)
+    return render_rows(extract(name), name.partition("_")[0], options)
+
+
+def render_rows(doc: dict[str, Any], engine: str, options: Options) -> list[Line]:
+    """The log of an extract that has `config` and `rows`, of "sglang" or "vllm"."""
+    return (_sglang if engine == "sglang" else _vllm)(doc, options)
 
 
 # -- SGLang
@@ -85,7 +90,7 @@ def _sglang(doc: dict[str, Any], o: Options) -> list[Line]:
         t = r["t"] * o.scale
         if r["k"] == "retract":
             said = "KV cache pool is full. Retract requests. " if version >= (0, 4, 9) else "Decode out of memory happened. "
-            gained = f"#new_tokens_gained: {r['n'] * 160}, " if version >= (0, 5, 7) else ""
+            gained = f"#new_tokens_gained: {r['in'] + r['out'] if 'in' in r else r['n'] * 160}, " if version >= (0, 5, 7) else ""
             aborted = "#aborted_retracted_reqs: 0, " if version[:3] == (0, 5, 3) else ""
             for tp in range(o.tp):
                 line(t, f"{said}#retracted_reqs: {r['n']}, {aborted}{gained}#new_token_ratio: {r['a']:.4f} -> {r['b']:.4f}", tp, tp * 1e-3)
@@ -94,10 +99,10 @@ def _sglang(doc: dict[str, Any], o: Options) -> list[Line]:
             usage = f"token usage: {r['before'] if before else r['after']:.2f}, " if o.usage else ""
             hit = "cache hit rate: 0.00%, " if version < (0, 4, 6) else ""
             head = f"Prefill batch{mark}#new-seq: {r['new']}, #new-token: {r['tok']}, #cached-token: {r['cached']}, {hit}{usage}"
-            head += f"#running-req: {r['run']}, #queue-req: {r['q']}"
+            head += f"#running-req: {r['run']}, #queue-req: {r.get('q_before', r['q']) if before else r['q']}"
             rate = (r["tok"] if version >= (0, 5, 12) else previous) / max(r["d"] * o.scale, 1e-3)
             if version >= (0, 5, 12):
-                head += f", #pending-token: {r['q'] * 90}, cuda graph: False, input throughput (token/s): {rate:.2f}"
+                head += f", #pending-token: {r.get('pending', r['q'] * 90)}, cuda graph: False, input throughput (token/s): {rate:.2f}"
             elif version >= (0, 5, 9):
                 head += f", input throughput (token/s): {rate:.2f}, cuda graph: False"
             previous = r["tok"]
@@ -143,7 +148,7 @@ def _vllm(doc: dict[str, Any], o: Options) -> list[Line]:
     engine = o.dp or 0
     tag = "" if version < (0, 11) else "(APIServer pid=77) "
     core = {True: "", False: f"(EngineCore_DP{engine} pid=204) "}[version < (0, 11)]
-    if version >= (0, 33) and o.dp is None:
+    if version >= (0, 32) and o.dp is None:
         core = "(EngineCore pid=204) "
 
     def line(t: float, file: str, message: str, process: str = tag, level: str = "INFO") -> None:
@@ -160,7 +165,8 @@ def _vllm(doc: dict[str, Any], o: Options) -> list[Line]:
     t = interval
     while t / o.scale <= rows[-1][0]:
         row = rows[min(len(rows) - 1, max(0, round(t / o.scale) - 1))]
-        prompt, generated = (row[4] - last[4]) / interval, (row[5] - last[5]) / interval
+        counted = 10 if len(row) > 10 and version >= (0, 19) else 4  # newer ones leave out what the prefix cache had
+        prompt, generated = (row[counted] - last[counted]) / interval, (row[5] - last[5]) / interval
         idle = prompt == 0 and generated == 0
         kv = f"GPU KV cache usage: {row[3] * 100:.1f}%"
         if v0:
@@ -195,6 +201,8 @@ def _vllm_start(config: dict[str, Any], o: Options, line: Any, core: str) -> Non
         "host": "0.0.0.0", "port": o.port, "model": "m/x", "max_model_len": length, "block_size": size,
         "max_num_seqs": config["max_num_seqs"], "max_num_batched_tokens": config["max_num_batched_tokens"],
     }  # fmt: skip
+    if config.get("watermark"):
+        args["watermark"] = config["watermark"]
     t = -STARTUP_S
     if version < (0, 11):
         if not o.dp:
@@ -209,7 +217,7 @@ def _vllm_start(config: dict[str, Any], o: Options, line: Any, core: str) -> Non
     else:
         tokens = f"GPU KV cache size: {blocks * size:,} tokens"
         most = f"Maximum concurrency for {length:,} tokens per request: {blocks * size / length:.2f}x"
-        if version >= (0, 33):
+        if version >= (0, 32):
             line(t + 50, "kv_cache_utils.py", f"{tokens}, {most}", core)
         else:
             line(t + 50, "kv_cache_utils.py", tokens, core)

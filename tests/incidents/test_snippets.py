@@ -1,0 +1,26 @@
+"""A few pasted lines must not be taken for proof."""
+
+from __future__ import annotations
+
+import pytest
+from judging import UNKNOWN, verdict
+from snippets import SNIPPETS, Snippet
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda s: s.name)
+def test_a_snippet_proves_no_more_than_it_shows(snippet: Snippet) -> None:
+    cause, confidence, sentence = verdict({snippet.file: snippet.text.encode()})
+    said = f"{cause} ({confidence}): {sentence}"
+    assert cause in (UNKNOWN, *snippet.accept), said
+    assert cause == UNKNOWN or confidence == "low" or not snippet.weak, said
+
+
+def test_what_says_that_the_process_died_or_stood_still_is_not_shrugged_off() -> None:
+    plain = ("watchdog-only", "scheduler-exception", "engine-core-fatal")
+    told = {s.name: verdict({s.file: s.text.encode()})[0] for s in SNIPPETS if s.name in plain}
+    assert told == {"watchdog-only": "hang", "scheduler-exception": "crash", "engine-core-fatal": "crash"}
+
+
+def test_most_snippets_are_too_thin_for_a_verdict() -> None:
+    assert len({s.name for s in SNIPPETS}) == len(SNIPPETS) >= 40
+    assert sum(s.weak for s in SNIPPETS) > 0.6 * len(SNIPPETS)
