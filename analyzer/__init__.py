@@ -14,10 +14,12 @@ Everything the `kvpm` command does is a call of these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from analyzer.language import use
 
 if TYPE_CHECKING:
     from analyzer.diagnosis.model import Diagnosis
@@ -37,27 +39,39 @@ def ingest(inputs: Sequence[str], trace: str | Path, options: IngestOptions | No
     return run(inputs, Path(trace), options)
 
 
-def open_trace(path: str | Path, *, since: datetime | None = None, until: datetime | None = None) -> Trace:
+def open_trace(
+    path: str | Path,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    thresholds: Mapping[str, float] | None = None,
+) -> Trace:
     """Open a stored trace as a DuckDB database with all views in place (`.con`); close it after use.
 
-    `since` and `until` bound what the views show. Raises KvpmError for what is no trace.
+    `since` and `until` bound what the views show; `thresholds` are your own over the shipped ones, for the views and for
+    `diagnose` of this trace. Raises KvpmError for what is no trace, and for a threshold that cannot be.
     """
-    from analyzer.diagnosis.thresholds import thresholds
+    from analyzer.diagnosis.thresholds import thresholds as with_shipped
     from analyzer.trace.reader import Trace
 
-    return Trace(Path(path), since=since, until=until, variables=thresholds())
+    return Trace(Path(path), since=since, until=until, variables=with_shipped(thresholds))
 
 
-def diagnose(trace: Trace) -> Diagnosis:
-    """Answer the checklist for every instance of an opened trace and name the cause."""
+def diagnose(trace: Trace, lang: str = "en") -> Diagnosis:
+    """Answer the checklist for every instance of an opened trace and name the cause.
+
+    Sentences are in `lang`, one of `analyzer.language.LANGUAGES` (else ValueError); ids, causes and answers are the same in all.
+    """
     from analyzer.diagnosis.diagnose import diagnose as run
 
-    return run(trace)
+    with use(lang):
+        return run(trace)
 
 
-def render_report(trace: Trace, diagnosis: Diagnosis | None = None) -> str:
-    """The post-mortem as one self-contained HTML page."""
+def render_report(trace: Trace, diagnosis: Diagnosis | None = None, lang: str = "en") -> str:
+    """The post-mortem as one self-contained HTML page in `lang`; a `diagnosis` that is given keeps the language it was made in."""
     from analyzer.report.data import build_report
     from analyzer.report.render import render_html
 
-    return render_html(build_report(trace.con, diagnosis or diagnose(trace)))
+    with use(lang):
+        return render_html(build_report(trace.con, diagnosis or diagnose(trace, lang)))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from analyzer.cli.lang import lang_option
 from analyzer.cli.options import InputOptions
 from analyzer.cli.report import announce, made_report
 from analyzer.report.write import refuse_existing, write_report
@@ -20,6 +21,7 @@ FILES = ("server.log", "metrics.prom.gz", "client.jsonl.gz")
     "-o", "--output", type=click.Path(path_type=Path), default="demo_report.html", show_default=True, help="The HTML file to write."
 )
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
+@lang_option
 def demo(output: Path, force: bool) -> None:
     """Write a report of a small incident that comes with the tool."""
     refuse_existing(output, force=force)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
-from analyzer.cli.options import InputOptions, exit_code, fail_on_option, input_options, inputs_argument, opened, refuse_input
+from analyzer.cli.fail_on import FailOn, exit_code, fail_on_options
+from analyzer.cli.lang import lang_option
+from analyzer.cli.options import InputOptions, input_options, inputs_argument, opened, refuse_input
 from analyzer.cli.summary import summary
 from analyzer.diagnosis.diagnose import diagnose as diagnose_library
 from analyzer.report.write import refuse_existing, write_report
@@ -19,14 +21,15 @@ from analyzer.report.write import refuse_existing, write_report
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as one JSON object.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of standard output.")
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
-@fail_on_option
+@fail_on_options
+@lang_option
 def diagnose(
     inputs: tuple[str, ...],
     options: InputOptions,
     as_json: bool,
     output: Path | None,
     force: bool,
-    fail_on: tuple[str, ...],
+    fail_on: FailOn,
 ) -> int:
     """Say what happened: verdict, peaks and the checklist, in the terminal or as JSON."""
     refuse_input(output, inputs)

@@ -17,8 +17,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from analyzer.diagnosis.model import Diagnosis
-from analyzer.diagnosis.thresholds import thresholds
+from analyzer.diagnosis.thresholds import load_thresholds, thresholds
 from analyzer.errors import ExitCode, KvpmError
 from analyzer.ingestion import IngestOptions, IngestResult, default_trace_name
 from analyzer.ingestion import Progress as ProgressCallback
@@ -30,18 +29,12 @@ from analyzer.trace.manifest import read_manifest
 from analyzer.trace.offsets import parse_offset_rules
 from analyzer.trace.reader import Trace
 
-# Of the causes of the design, those that this release gives; `none` is no reason to fail.
-FAIL_ON = (
-    "crash", "restart", "hang", "l1_bound", "reservation_bound", "cap_bound", "prefill_bound", "transfer_bound", "decode_bound",
-    "insufficient_data",
-)  # fmt: skip
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class InputOptions:
-    """What the options of reading INPUT said, and --since and --until."""
+    """What the options of reading INPUT said, and --since, --until and --thresholds."""
 
     tz: str | None
     year: int | None
@@ -52,6 +45,7 @@ class InputOptions:
     keep_text: bool = False
     since: str | None = None
     until: str | None = None
+    thresholds: Path | None = None
 
     @property
     def zone(self) -> tzinfo | None:
@@ -118,18 +112,25 @@ _READING = (
 _WINDOW = (
     click.option("--since", metavar="TIME", help="Look only at what came after: 2026-11-30T07:08, or 07:08 (UTC, or in --tz)."),
     click.option("--until", metavar="TIME", help="Look only at what came before."),
+    click.option(
+        "--thresholds",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="A TOML file with thresholds of your own: full_usage = 0.85. Those it does not name stay as shipped.",
+    ),
 )
+_LOOKING = ("since", "until", "thresholds")
 inputs_argument = click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 
 
 def input_options(*, window: bool) -> Callable[[F], F]:
-    """How to read INPUT, given to the command as one `options: InputOptions`; with `window`, --since and --until too."""
+    """How to read INPUT, given to the command as one `options: InputOptions`; with `window`, what to look at in it too."""
 
     def decorate(function: F) -> F:
         @wraps(function)
         def command(**given: Any) -> Any:
-            # --since and --until of another meaning are the command's own
-            names = [f.name for f in fields(InputOptions) if window or f.name not in ("since", "until")]
+            # options of these names with another meaning are the command's own
+            names = [f.name for f in fields(InputOptions) if window or f.name not in _LOOKING]
             options = InputOptions(**{name: given.pop(name) for name in names})
             return function(options=options, **given)
 
@@ -139,23 +140,6 @@ def input_options(*, window: bool) -> Callable[[F], F]:
         return cast(F, wrapped)
 
     return decorate
-
-
-def fail_on_option(function: F) -> F:
-    """--fail-on CAUSE."""
-    return click.option(
-        "--fail-on", multiple=True, type=click.Choice(FAIL_ON), metavar="CAUSE",
-        help=f"Exit with 1 when this cause is among the findings; repeatable. One of {', '.join(FAIL_ON)}.",
-    )(function)  # fmt: skip
-
-
-def exit_code(diagnosis: Diagnosis, read: ExitCode, fail_on: Sequence[str]) -> int:
-    """The exit code after a diagnosis: an input that was cut outweighs a cause that was found."""
-    if read != ExitCode.OK or diagnosis.cut:
-        return ExitCode.INPUT_CUT
-    if any(f.cause in fail_on for f in diagnosis.findings):
-        return ExitCode.CAUSE_FOUND
-    return ExitCode.OK
 
 
 def refuse_input(output: Path | None, inputs: Sequence[str]) -> None:
@@ -170,13 +154,15 @@ def refuse_input(output: Path | None, inputs: Sequence[str]) -> None:
 @contextmanager
 def opened(inputs: Sequence[str], options: InputOptions) -> Iterator[tuple[Trace, ExitCode]]:
     """The stored trace that INPUT is, or one made of the raw inputs in a scratch folder."""
+    # a bad file of thresholds is told before the inputs are read
+    limits = thresholds(load_thresholds(options.thresholds) if options.thresholds else None)
     stored = [i for i in inputs if i != "-" and is_trace(Path(i))]
     if stored and len(inputs) > 1:
         raise KvpmError("a stored trace is read alone", hint=f"add logs to it with: kvpm ingest LOG... -o {stored[0]}")
     if stored:
         path = Path(stored[0])
         since, until = _bounds(path, options)
-        with Trace(path, since=since, until=until, variables=thresholds()) as trace:
+        with Trace(path, since=since, until=until, variables=limits) as trace:
             _refuse_empty(trace, since, until)
             cut = any(s.row.get("cut") for s in trace.manifest.sources)
             yield trace, ExitCode.INPUT_CUT if cut else ExitCode.OK
@@ -185,7 +171,7 @@ def opened(inputs: Sequence[str], options: InputOptions) -> Iterator[tuple[Trace
         path = Path(scratch) / default_trace_name(inputs).name
         result = ingested(inputs, path, options)
         since, until = _bounds(path, options)
-        with Trace(path, since=since, until=until, variables=thresholds()) as trace:
+        with Trace(path, since=since, until=until, variables=limits) as trace:
             _refuse_empty(trace, since, until)
             yield trace, result.exit_code
 

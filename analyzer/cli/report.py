@@ -7,11 +7,15 @@ from pathlib import Path
 
 import click
 
-from analyzer.cli.options import InputOptions, exit_code, fail_on_option, input_options, inputs_argument, opened, refuse_input
+from analyzer.cli.fail_on import FailOn, exit_code, fail_on_options
+from analyzer.cli.lang import lang_option
+from analyzer.cli.options import InputOptions, input_options, inputs_argument, opened, refuse_input
 from analyzer.diagnosis.diagnose import diagnose
 from analyzer.diagnosis.model import Diagnosis
 from analyzer.errors import ExitCode
 from analyzer.ingestion import default_trace_name
+from analyzer.language import _
+from analyzer.report import words
 from analyzer.report.data import build_report
 from analyzer.report.render import render_html
 from analyzer.report.write import refuse_existing, write_report
@@ -27,13 +31,14 @@ from analyzer.report.write import refuse_existing, write_report
     help="The HTML file; '-' is standard output. Default: after the first input, in the working folder.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
-@fail_on_option
+@fail_on_options
+@lang_option
 def report(
     inputs: tuple[str, ...],
     options: InputOptions,
     output: Path | None,
     force: bool,
-    fail_on: tuple[str, ...],
+    fail_on: FailOn,
 ) -> int:
     """Write the post-mortem: one HTML file, to be opened without a network."""
     target = output or default_trace_name(inputs).with_suffix(".html")
@@ -59,5 +64,7 @@ def made_report(inputs: Sequence[str], options: InputOptions) -> tuple[str, Diag
 
 def announce(diagnosis: Diagnosis, target: Path) -> None:
     """Say the verdict and where the report is."""
-    click.echo(f"{diagnosis.verdict.cause} ({diagnosis.verdict.confidence}): {diagnosis.verdict.sentence}")
-    click.echo(f"report: {target}")
+    verdict = diagnosis.verdict
+    level = words.confidence_word(verdict.confidence)
+    click.echo(_("{cause} ({confidence}): {sentence}", cause=verdict.cause, confidence=level, sentence=verdict.sentence))
+    click.echo(_("report: {path}", path=target))

@@ -1,14 +1,17 @@
-"""How numbers and times are said in sentences."""
+"""How numbers and times are said in sentences, in the language of the moment."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
+from analyzer.language import _
+from analyzer.units import counted
+
 
 def share(value: float | None) -> str:
     """0.968 as `96.8 %`."""
     if value is None:
-        return "unknown"
+        return _("unknown")
     text = f"{value * 100:.1f}".removesuffix(".0")
     return f"{text} %"
 
@@ -16,9 +19,9 @@ def share(value: float | None) -> str:
 def seconds(value: float | None) -> str:
     """Seconds for people: `3 ms`, `0.4 s`, `35 s`, `2 min 13 s`, `1 h 5 min`."""
     if value is None:
-        return "unknown"
+        return _("unknown")
     if 0 < value < 0.1:
-        return f"{value * 1000:.0f} ms" if value >= 0.001 else "under 1 ms"
+        return f"{value * 1000:.0f} ms" if value >= 0.001 else _("under 1 ms")
     if value < 10:
         return f"{value:.1f} s".replace(".0 s", " s")
     whole = round(value)
@@ -30,24 +33,22 @@ def seconds(value: float | None) -> str:
 
 
 def count(value: float | None, unit: str = "", plural: str = "") -> str:
-    """`1 request`, `1,234 requests`."""
+    """`1 request`, `1,234 requests`; the unit is given in English, `plural` where it is irregular."""
+    many = plural or f"{unit}s"
     if value is None:
-        return "an unknown number" + (f" of {plural or unit + 's'}" if unit else "")
+        return counted(2, _("an unknown number of"), unit, many) if unit else _("an unknown number")
     number = f"{round(value):,}"
-    if not unit:
-        return number
-    return f"{number} {unit if round(value) == 1 else plural or unit + 's'}"
+    return counted(round(value), number, unit, many) if unit else number
 
 
 def clock(moment: datetime | None) -> str:
     """Time of day in UTC, `09:08:02`."""
-    return "an unknown time" if moment is None else moment.strftime("%H:%M:%S")
+    return _("an unknown time") if moment is None else moment.strftime("%H:%M:%S")
 
 
 def span(start: datetime | None, end: datetime | None) -> str:
     """`from 09:08:02 to 09:17:45 UTC`, with the date when it matters."""
     if start is None or end is None:
-        return "over the capture"
-    if start.date() != end.date():
-        return f"from {start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC"
-    return f"from {clock(start)} to {clock(end)} UTC"
+        return _("over the capture")
+    pattern = "%H:%M:%S" if start.date() == end.date() else "%Y-%m-%d %H:%M:%S"
+    return _("from {start} to {end} UTC", start=start.strftime(pattern), end=end.strftime(pattern))

@@ -19,6 +19,7 @@ from typing import Literal
 
 from markupsafe import Markup, escape
 
+from analyzer.language import _, ngettext
 from analyzer.report import fmt
 
 MAX_POINTS = 600
@@ -214,8 +215,10 @@ def _time_label(at: float, step: float) -> str:
     if moment is None:
         return "?"
     if at % DAY_S == 0:
-        date = f"{moment.day} {fmt.MONTHS[moment.month - 1]}"
-        return date if step < 90 * DAY_S else f"{date} {moment.year}"
+        month = _(fmt.MONTHS[moment.month - 1])
+        if step < 90 * DAY_S:
+            return _("{day} {month}", day=moment.day, month=month)
+        return _("{day} {month} {year}", day=moment.day, month=month, year=moment.year)
     return moment.strftime("%H:%M:%S" if step < 60 else "%H:%M")
 
 
@@ -282,7 +285,7 @@ def render_axis(axis: TimeAxis, *, labels: bool = False) -> Markup:
     y = 0
     if labels and axis.shade:
         y += 14
-        parts.append(_anchored("incident", sum(map(axis.percent, axis.shade)) / 2, y, "shade-name"))
+        parts.append(_anchored(_("incident"), sum(map(axis.percent, axis.shade)) / 2, y, "shade-name"))
     if labels and axis.rules:
         y += 14
         shown = wide = -100.0
@@ -366,15 +369,25 @@ def describe(panel: Panel) -> str:
     for series in panel.series:
         top = series.peak
         if top is None:
-            words.append(f"{series.name}: no values.")
+            words.append(_("{curve}: no values.", curve=series.name))
             continue
         when = fmt.clock(fmt.from_epoch(series.peak_at or 0.0))
+        highest = fmt.measure(float(top), panel.unit)
         gaps = len(series.segments) - 1
         words.append(
-            f"{series.name}: highest bucket {fmt.measure(float(top), panel.unit)} at {when}"
-            + (f", {fmt.plural(gaps, 'gap')}." if gaps else ".")
+            ngettext(
+                "{curve}: highest bucket {highest} at {when}, {n} gap.",
+                "{curve}: highest bucket {highest} at {when}, {n} gaps.",
+                gaps,
+                curve=series.name,
+                highest=highest,
+                when=when,
+                n=fmt.number(gaps),
+            )
+            if gaps
+            else _("{curve}: highest bucket {highest} at {when}.", curve=series.name, highest=highest, when=when)
         )
-    return " ".join(words)
+    return fmt.sentences(words)
 
 
 def render_lane(lane: Lane, axis: TimeAxis, *, uid: str) -> Markup:
@@ -428,7 +441,7 @@ def _backdrop(axis: TimeAxis, height: int) -> list[Markup]:
                 {"class": "shade", "x": _pct(left), "width": _pct(max(0.3, right - left)), "height": height},
             )
         )
-    for at, _ in axis.rules:
+    for at, _label in axis.rules:
         x = _pct(axis.percent(at))
         parts.append(element("line", {"class": "rule", "x1": x, "x2": x, "y1": 0, "y2": height}))
     return parts
@@ -445,7 +458,7 @@ def _picture(uid: str, title: str, description: str, height: int, parts: Sequenc
             "aria-labelledby": f"{uid}-t {uid}-d",
         },
         element("title", {"id": f"{uid}-t"}, title),
-        element("desc", {"id": f"{uid}-d"}, description or "No marks."),
+        element("desc", {"id": f"{uid}-d"}, description or _("No marks.")),
         *parts,
     )
 

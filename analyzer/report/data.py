@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import duckdb
 
 from analyzer.diagnosis.model import (
+    Advice,
     Answered,
     Diagnosis,
     Evidence,
@@ -22,9 +23,11 @@ from analyzer.diagnosis.model import (
     Peaks,
     Window,
 )
+from analyzer.language import _
 from analyzer.report import fmt, words
 from analyzer.report.inputs import fact_groups, name_of, source_totals, source_views
 from analyzer.report.model import (
+    MAX_ADVICE,
     MAX_CHARTED_INSTANCES,
     MAX_EVIDENCE,
     MAX_FINDINGS,
@@ -32,6 +35,7 @@ from analyzer.report.model import (
     MAX_MISSING,
     MAX_NOTES,
     MAX_REASONS,
+    AdviceView,
     Capped,
     EvidenceView,
     FindingView,
@@ -81,12 +85,12 @@ def build_report(con: duckdb.DuckDBPyConnection, diagnosis: Diagnosis) -> Report
             len(ordered) if several else 0,
         ),
         instances=Capped(tuple(views), len(ordered)),
-        findings=cap((_finding_view(f, questions) for f in extra), MAX_FINDINGS),
+        findings=cap((_finding_view(f, questions, diagnosis.verdict) for f in extra), MAX_FINDINGS),
         missing=_missing_views(diagnosis.checklist, *(d.checklist for d in ordered)),
         facts=fact_groups(diagnosis, [d.instance for d in ordered]),
         sources=source_views(con, diagnosis.sources),
         totals=source_totals(diagnosis.sources),
-        notes=cap((fmt.clean(n, 600) for n in diagnosis.notes), MAX_NOTES),
+        notes=cap((fmt.clean(n, 600) for n in (*diagnosis.warnings, *diagnosis.notes)), MAX_NOTES),
     )
 
 
@@ -141,7 +145,9 @@ def _question_text(answered: Answered) -> str:
     return f"{answered.number}. {fmt.clean(answered.title, 160)}"
 
 
-def _finding_view(finding: Finding, questions: Mapping[str, Link]) -> FindingView:
+def _finding_view(finding: Finding, questions: Mapping[str, Link], verdict: Finding | None = None) -> FindingView:
+    """What the page shows of a finding; beside a `verdict` of the same cause, its advice is not told again."""
+    told = verdict is not None and verdict.cause == finding.cause and verdict.instance == finding.instance
     title, short, meaning, tone = words.cause_words(finding.cause)
     return FindingView(
         cause=fmt.clean(finding.cause, 60),
@@ -149,13 +155,25 @@ def _finding_view(finding: Finding, questions: Mapping[str, Link]) -> FindingVie
         short=short,
         meaning=meaning,
         tone=tone,
-        confidence=fmt.clean(finding.confidence, 20),
+        confidence=words.confidence_word(finding.confidence),
         sentence=fmt.prose(finding.sentence, 1000),
         instance=fmt.clean(finding.instance, 120),
         window=finding.window,
         rests_on=tuple(questions.get(i, Link(fmt.clean(i, 60))) for i in finding.rests_on[:14]),
         reasons=cap((fmt.prose(r, 500) for r in finding.reasons), MAX_REASONS),
-        advice=fmt.clean(finding.advice, 1500),
+        advice=cap(() if told else map(_advice_view, finding.advice), MAX_ADVICE),
+        leave_alone=cap(() if told else (fmt.clean(s, 500) for s in finding.leave_alone), MAX_ADVICE),
+    )
+
+
+def _advice_view(advice: Advice) -> AdviceView:
+    return AdviceView(
+        action=fmt.clean(advice.action, 500),
+        flag=fmt.clean(advice.flag, 120),
+        current=fmt.clean(advice.current, 120),
+        moves=fmt.clean(advice.moves, 500),
+        cost=fmt.clean(advice.cost, 500),
+        versions=fmt.clean(advice.versions, 60),
     )
 
 
@@ -167,7 +185,7 @@ def _peak_views(peaks: Peaks, engine: str | None) -> tuple[PeakView, ...]:
         # "not reported" is worth saying only of what this engine can report at all.
         if value is None and not note and only and engine and only != engine:
             continue
-        views.append(PeakView(key, label, value, unit, note))
+        views.append(PeakView(key, _(label), value, unit, note))
     return tuple(views)
 
 
@@ -229,7 +247,7 @@ def _instance_view(
         table_step_s=drawn.table_step_s,
         events=drawn.events,
         questions=tuple(_question_view(a, anchor, diagnosis.verdict.rests_on, sql_seen) for a in diagnosis.checklist),
-        findings=cap((_finding_view(f, questions) for f in findings), MAX_FINDINGS),
+        findings=cap((_finding_view(f, questions, diagnosis.verdict) for f in findings), MAX_FINDINGS),
     )
 
 

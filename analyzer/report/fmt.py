@@ -8,12 +8,22 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
-NOT_REPORTED = "not reported"
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+from analyzer import language
+from analyzer.language import N_, _
+from analyzer.units import counted
+
+MONTHS = (
+    N_("Jan"), N_("Feb"), N_("Mar"), N_("Apr"), N_("May"), N_("Jun"), N_("Jul"), N_("Aug"), N_("Sep"), N_("Oct"), N_("Nov"), N_("Dec"),
+)  # fmt: skip
 # A value and its unit must not be torn apart by a line break.
 NBSP = "\u00a0"
+_PERCENT = f"{NBSP}%"
+# What stands between two sentences, and between two clauses, in languages that do not write a blank and a comma.
+_BETWEEN_SENTENCES = {"zh": ""}
+_BETWEEN_CLAUSES = {"zh": "，"}
 
 
 def clean(value: object, limit: int = 300) -> str:
@@ -40,7 +50,11 @@ def clean(value: object, limit: int = 300) -> str:
     hidden = max(0, len(line) - limit) + len(text) - len(head)
     if hidden == 0:
         return line
-    return f"{line[:limit].rstrip()}… [{number(hidden)} more characters]"
+    return f"{line[:limit].rstrip()}… {_more(hidden)}"
+
+
+def _more(characters: int) -> str:
+    return _("[{n} more characters]", n=number(characters))
 
 
 _VALUE_UNIT = re.compile(r"(?<=\d) (?=(?:%|ms|s|min|h|UTC|tokens?|requests?|GiB|MiB)(?![\w-]))")
@@ -63,18 +77,38 @@ def clean_block(value: object, limit: int = 3000) -> str:
         if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cn", "Co")
     ).strip("\n")
     if len(text) > limit:
-        kept += f"\n… [{number(len(text) - limit)} more characters]"
+        kept += f"\n… {_more(len(text) - limit)}"
     return kept
+
+
+def sentences(parts: Iterable[str]) -> str:
+    """Whole sentences one after the other; empty ones are left out."""
+    return _BETWEEN_SENTENCES.get(language.current(), " ").join(p for p in parts if p)
+
+
+def clauses(parts: Iterable[str]) -> str:
+    """Parts of one statement: `one thing, another thing`; empty ones are left out."""
+    return _BETWEEN_CLAUSES.get(language.current(), ", ").join(p for p in parts if p)
+
+
+def listed(parts: Iterable[str]) -> str:
+    """Things in a row: `one, two, three`."""
+    return _(", ").join(parts)
+
+
+def not_reported() -> str:
+    """What is said where no source told a value."""
+    return _("not reported")
 
 
 def number(value: float | int | None) -> str:
     """A plain number: thousands grouped, four significant digits for fractions."""
     if value is None:
-        return NOT_REPORTED
+        return not_reported()
     if isinstance(value, int):
         return f"{value:,}"
     if not math.isfinite(value):
-        return "not a number" if math.isnan(value) else ("infinite" if value > 0 else "minus infinite")
+        return _("not a number") if math.isnan(value) else (_("infinite") if value > 0 else _("minus infinite"))
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     if abs(value) >= 1000:
@@ -96,22 +130,22 @@ def compact(value: float) -> str:
 def share(value: float | None) -> str:
     """A share 0..1 as per cent. Rounding never turns "nearly" into 0 % or 100 %."""
     if value is None:
-        return NOT_REPORTED
+        return not_reported()
     if not math.isfinite(value):
         return number(float(value))
     percent = value * 100
     if 99.95 <= percent < 100:
-        return f"over 99.9{NBSP}%"
+        return _("over {share}", share="99.9" + _PERCENT)
     if 0 < percent < 0.05:
-        return f"under 0.1{NBSP}%"
+        return _("under {share}", share="0.1" + _PERCENT)
     text = f"{percent:,.1f}"
-    return f"{text.removesuffix('.0')}{NBSP}%"
+    return text.removesuffix(".0") + _PERCENT
 
 
 def duration(seconds: float | None) -> str:
     """A duration for people: `340 ms`, `41.9 s`, `2 min 13 s`, `3 h 5 min`."""
     if seconds is None:
-        return NOT_REPORTED
+        return not_reported()
     if not math.isfinite(seconds):
         return number(float(seconds))
     if seconds < 0:
@@ -142,7 +176,7 @@ def _two(big: int, big_unit: str, small: int, small_unit: str) -> str:
 def size(value: float | int | None) -> str:
     """Bytes in binary units."""
     if value is None:
-        return NOT_REPORTED
+        return not_reported()
     if not math.isfinite(value):
         return number(float(value))
     amount = float(value)
@@ -158,9 +192,9 @@ def size(value: float | int | None) -> str:
 def measure(value: object, unit: str = "") -> str:
     """Any evidence or fact value with its unit, the way a person would write it."""
     if value is None:
-        return NOT_REPORTED
+        return not_reported()
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return _("yes") if value else _("no")
     if isinstance(value, datetime):
         return instant(value)
     if not isinstance(value, int | float):
@@ -175,10 +209,9 @@ def measure(value: object, unit: str = "") -> str:
     text = number(value)
     if not unit:
         return text
-    # "1 requests" looks careless; units are plurals of plain English words.
-    if value == 1 and unit.endswith("s") and unit.isalpha() and len(unit) > 2:
-        unit = unit[:-1]
-    return f"{text}{NBSP}{unit}"
+    # units are plurals; "1 requests" looks careless
+    one = unit[:-1] if unit.endswith("s") and unit.isalpha() and len(unit) > 2 else unit
+    return counted(value, text, one, unit).replace(" ", NBSP)
 
 
 def to_utc(value: object) -> datetime | None:
@@ -204,14 +237,14 @@ def from_epoch(seconds: float) -> datetime | None:
 def instant(value: datetime | None, *, fraction: bool = False) -> str:
     """A date and time to the second (with `fraction`: to the millisecond, unless it is whole)."""
     if value is None:
-        return "unknown"
+        return _("unknown")
     return f"{_date(value)} {clock(value, fraction=fraction)}"
 
 
 def clock(value: datetime | None, *, fraction: bool = False) -> str:
     """The time of day alone."""
     if value is None:
-        return "unknown"
+        return _("unknown")
     value = value.astimezone(UTC) if value.tzinfo else value
     text = value.strftime("%H:%M:%S")
     if fraction and value.microsecond:
@@ -228,24 +261,24 @@ def _date(value: datetime) -> str:
 def span(start: datetime | None, end: datetime | None) -> str:
     """A time range; the date is repeated only when it changes."""
     if start is None and end is None:
-        return "unknown"
+        return _("unknown")
     if start is None:
-        return f"start unknown, to {instant(end)}"
+        return _("start unknown, to {end}", end=instant(end))
     if end is None:
-        return f"from {instant(start)}, end unknown"
+        return _("from {start}, end unknown", start=instant(start))
     if start == end:
         return instant(start, fraction=True)
     # Two different times must not read as the same second.
     fine = instant(start) == instant(end)
     second = clock(end, fraction=fine) if _date(start) == _date(end) else instant(end, fraction=fine)
-    return f"{instant(start, fraction=fine)} to {second}"
+    return _("{start} to {end}", start=instant(start, fraction=fine), end=second)
 
 
 def clock_span(start: datetime | None, end: datetime | None) -> str:
     """A time range within one page: times of day, with the dates where it goes over midnight."""
     if start is None or end is None or _date(start) != _date(end):
         return span(start, end)
-    return clock(start) if clock(start) == clock(end) else f"{clock(start)} to {clock(end)}"
+    return clock(start) if clock(start) == clock(end) else _("{start} to {end}", start=clock(start), end=clock(end))
 
 
 def signed_duration(seconds: float) -> str:
@@ -254,8 +287,8 @@ def signed_duration(seconds: float) -> str:
 
 
 def plural(count: int, word: str, many: str = "") -> str:
-    """`1 row`, `2 rows`; `many` for irregular plurals."""
-    return f"{number(count)} {word if count == 1 else many or word + 's'}"
+    """`1 row`, `2 rows`; the word is given in English, with `many` for irregular plurals."""
+    return counted(count, number(count), word, many or f"{word}s")
 
 
 def utc_offset(seconds: float) -> str:

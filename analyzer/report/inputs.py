@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 
 from analyzer.diagnosis.model import Diagnosis, Window
+from analyzer.language import _
 from analyzer.report import fmt, source_words
 from analyzer.report.model import (
     MAX_CHARTED_INSTANCES,
@@ -25,7 +26,7 @@ from analyzer.report.model import (
 
 def name_of(instance: str | None) -> str:
     """An instance's name as the page shows it."""
-    return fmt.clean(instance, 120) or "unnamed instance"
+    return fmt.clean(instance, 120) or _("unnamed instance")
 
 
 def fact_groups(diagnosis: Diagnosis, order: Sequence[str]) -> Capped[FactGroup]:
@@ -69,7 +70,7 @@ def _fact_view(fact: Mapping[str, Any], paths: Mapping[Any, Any]) -> FactView:
     told_by = fmt.clean(fact.get("read_from"), 120)
     # A line's format is named ENGINE.FORMAT, a metric as it is exported.
     metric = told_by if ":" in told_by else ""
-    return FactView(run, key, value or fmt.NOT_REPORTED, _read_from(fact, paths), metric)
+    return FactView(run, key, value or fmt.not_reported(), _read_from(fact, paths), metric)
 
 
 def _read_from(fact: Mapping[str, Any], paths: Mapping[Any, Any]) -> str:
@@ -91,7 +92,7 @@ def source_views(con: duckdb.DuckDBPyConnection, sources: Sequence[Mapping[str, 
 def _source_view(source: Mapping[str, Any], series: int) -> SourceView:
     notes = [fmt.clean(n, 300) for n in str(source.get("notes") or "").splitlines() if n.strip()]
     return SourceView(
-        path=fmt.clean(source.get("path"), 240) or "unnamed input",
+        path=fmt.clean(source.get("path"), 240) or _("unnamed input"),
         instance=fmt.clean(source.get("instance"), 120),
         read_as=source_words.read_as(source),
         version=source_words.version(source),

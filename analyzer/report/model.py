@@ -23,6 +23,7 @@ MAX_EVENT_ROWS = 40
 MAX_TABLE_ROWS = 48
 MAX_EVIDENCE = 20
 MAX_REASONS = 12
+MAX_ADVICE = 4
 MAX_FINDINGS = 12
 MAX_FACTS_PER_INSTANCE = 120
 MAX_SOURCES = 100
@@ -61,6 +62,18 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class AdviceView:
+    """One thing to change; `current` is empty where the present value is not known, as are the parts there is nothing to say of."""
+
+    action: str
+    flag: str
+    current: str
+    moves: str
+    cost: str
+    versions: str
+
+
+@dataclass(frozen=True, slots=True)
 class FindingView:
     """One finding in words."""
 
@@ -75,7 +88,8 @@ class FindingView:
     window: Window
     rests_on: tuple[Link, ...]
     reasons: Capped[str]
-    advice: str
+    advice: Capped[AdviceView]
+    leave_alone: Capped[str]
 
 
 @dataclass(frozen=True, slots=True)

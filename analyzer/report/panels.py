@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from analyzer.language import _, ngettext
 from analyzer.report import fmt, words
 from analyzer.report.buckets import Bucket, breaks
 from analyzer.report.charts import Panel, Series, segments
@@ -26,14 +27,14 @@ def panels(buckets: Sequence[Bucket], told: Told, engine: str | None, notes: lis
         ttft_panel(buckets, told),
         Panel(
             "requests",
-            "Requests waiting and running",
+            _("Requests waiting and running"),
             "requests",
-            (curve("waiting", "waiting", "waiting", filled=True), curve("running", "running", "running")),
+            (curve("waiting", _("waiting"), "waiting", filled=True), curve("running", _("running"), "running")),
             note=_load_note(buckets, told),
         ),
         _kv_panel(buckets, times, stops, curve, told, engine, notes),
-        Panel("prompt", "Prefill throughput", "tokens/s", (curve("prompt_tps", "prompt", "prompt"),), height=70),
-        Panel("gen", "Decode throughput", "tokens/s", (curve("gen_tps", "generation", "gen"),), height=70),
+        Panel("prompt", _("Prefill throughput"), "tokens/s", (curve("prompt_tps", _("prompt"), "prompt"),), height=70),
+        Panel("gen", _("Decode throughput"), "tokens/s", (curve("gen_tps", _("generation"), "gen"),), height=70),
     ]
     found = []
     for panel in drawn:
@@ -41,54 +42,66 @@ def panels(buckets: Sequence[Bucket], told: Told, engine: str | None, notes: lis
         if series:
             found.append(Panel(panel.key, panel.title, panel.unit, series, panel.top, panel.height, panel.note))
         elif panel.key != "ttft":
-            notes.append(f"{panel.title}: not reported in this time range.")
+            notes.append(_("{panel}: not reported in this time range.", panel=panel.title))
         elif pending := pending_in(buckets, told):
-            notes.append(f"Time to first token: none, since all {fmt.number(pending)} requests were pending when the capture ended.")
+            notes.append(
+                _(
+                    "Time to first token: none, since all {n} requests were pending when the capture ended.",
+                    n=fmt.number(pending),
+                )
+            )
         else:
-            notes.append("Time to first token: not recorded, and the queue wait could not be estimated.")
+            notes.append(_("Time to first token: not recorded, and the queue wait could not be estimated."))
     return tuple(found)
 
 
 def _load_note(buckets: Sequence[Bucket], told: Told) -> str:
     """Which of log and metrics is drawn where, and what the other one shows at its own moments."""
-    text = "Highest in each bucket, summed over ranks."
+    said = [_("Highest in each bucket, summed over ranks.")]
     if not buckets:
-        return text
+        return said[0]
     spells = [s for s in told.spells if s.end >= buckets[0].start and s.start < buckets[-1].end]
     first = [s for s in spells if s.preferred]
     second = [s for s in spells if not s.preferred]
     if first:
-        text += f" Read from {_basis(first)}."
+        said.append(_("Read from {basis} ({reports}).", **_basis(first)))
     if second:
-        where = [fmt.clock_span(fmt.from_epoch(s.start), fmt.from_epoch(s.end)) for s in second[:MAX_SPELLS]]
-        more = f" and {fmt.number(len(second) - MAX_SPELLS)} more times" if len(second) > MAX_SPELLS else ""
-        silent = (
-            f", where {words.BASES.get(first[0].basis, first[0].basis)} {'says' if first[0].basis == 'log' else 'say'} nothing"
-            if first
-            else ""
-        )
-        text += f" Read from {_basis(second)} {', '.join(where)}{more}{silent}."
-        text += _other_peaks(told)
+        said.append(_elsewhere(first, second))
+        said.append(_other_peaks(told))
     if any(s.basis == "metrics" for s in spells):
-        text += " What rose and fell between two scrapes is not seen."
-    return text
+        said.append(_("What rose and fell between two scrapes is not seen."))
+    return fmt.sentences(said)
 
 
-def _basis(spells: Sequence[Spell]) -> str:
-    return f"{words.BASES.get(spells[0].basis, spells[0].basis)} ({fmt.plural(sum(s.reports for s in spells), 'report')})"
+def _elsewhere(first: Sequence[Spell], second: Sequence[Spell]) -> str:
+    """When the source that is not preferred is drawn, and which one says nothing then."""
+    fields = _basis(second)
+    where = fmt.listed(fmt.clock_span(fmt.from_epoch(s.start), fmt.from_epoch(s.end)) for s in second[:MAX_SPELLS])
+    more = len(second) - MAX_SPELLS
+    if more > 0:
+        where = ngettext("{spans} and {n} more time", "{spans} and {n} more times", more, spans=where, n=fmt.number(more))
+    if not first:
+        return _("Read from {basis} ({reports}) {where}.", where=where, **fields)
+    if first[0].basis == "log":
+        return _("Read from {basis} ({reports}) {where}, where the log says nothing.", where=where, **fields)
+    return _("Read from {basis} ({reports}) {where}, where the metrics say nothing.", where=where, **fields)
+
+
+def _basis(spells: Sequence[Spell]) -> dict[str, str]:
+    return {"basis": words.basis(spells[0].basis), "reports": fmt.plural(sum(s.reports for s in spells), "report")}
 
 
 def _other_peaks(told: Told) -> str:
     """The highest values of the source that is not preferred, over the whole capture."""
     other = told.other or {}
-    shown = [
-        f"{fmt.measure(other[key], 'requests')} {word}"
-        for key, word in (("other_running", "running"), ("other_waiting", "waiting"))
-        if other.get(key) is not None
-    ]
+    shown = []
+    if other.get("other_running") is not None:
+        shown.append(_("{requests} running", requests=fmt.measure(other["other_running"], "requests")))
+    if other.get("other_waiting") is not None:
+        shown.append(_("{requests} waiting", requests=fmt.measure(other["other_waiting"], "requests")))
     if other.get("other_kv_usage") is not None:
-        shown.append(f"KV usage {fmt.share(other['other_kv_usage'])}")
-    return f" There it shows at most {', '.join(shown)}." if shown else ""
+        shown.append(_("KV usage {share}", share=fmt.share(other["other_kv_usage"])))
+    return _("There it shows at most {peaks}.", peaks=fmt.listed(shown)) if shown else ""
 
 
 def _kv_panel(
@@ -110,16 +123,16 @@ def _kv_panel(
         used.append(known[0] / total if whole else None)
         cached.append((known[0] + known[1]) / total if whole else None)
     if any((b.get("kv_usage") or 0) > 1 for b in buckets):
-        notes.append("KV usage above 100 % was reported; it is drawn at 100 %.")
+        notes.append(_("KV usage above 100 % was reported; it is drawn at 100 %."))
     return Panel(
         "kv",
-        "KV cache",
+        _("KV cache"),
         "share",
         (
-            Series("L1 used: locked by running requests", "used", segments(times, used, stops), band=True),
-            Series("L1 evictable: cached prefixes nobody holds", "evictable", segments(times, cached, stops, low=used), band=True),
-            curve("kv_usage", "KV usage, fullest rank", "usage"),
-            curve("l2_used_share", "L2 used, of its own size", "l2"),
+            Series(_("L1 used: locked by running requests"), "used", segments(times, used, stops), band=True),
+            Series(_("L1 evictable: cached prefixes nobody holds"), "evictable", segments(times, cached, stops, low=used), band=True),
+            curve("kv_usage", _("KV usage, fullest rank"), "usage"),
+            curve("l2_used_share", _("L2 used, of its own size"), "l2"),
         ),
         top=1.0,
         note=_kv_note(buckets, used, told, engine),
@@ -132,19 +145,30 @@ def _kv_note(buckets: Sequence[Bucket], used: Sequence[float | None], told: Told
     notes = []
     if whole:
         size = max((b.get("l1_capacity_tokens") or 0 for b in buckets), default=0)
-        pool = f"the pool's {fmt.measure(round(size), 'tokens')}" if size else "the pool"
-        notes.append(f"Read from the metrics: used, evictable and available (what is left up to 100 %) add up to {pool}.")
-    if usage_only:
-        where = "Where no bands are drawn, usage" if whole else "Usage"
-        hint = words.KV_STATES.get(engine or "", " ".join(words.KV_STATES.values()))
         notes.append(
-            f"{where} is the part that running requests hold; how much of the rest is cached and how much empty is not known. {hint}"
+            _(
+                "Read from the metrics: used, evictable and available (what is left up to 100 %) add up to the pool's {tokens}.",
+                tokens=fmt.measure(round(size), "tokens"),
+            )
+            if size
+            else _("Read from the metrics: used, evictable and available (what is left up to 100 %) add up to the pool.")
         )
+    if usage_only:
+        notes.append(
+            _(
+                "Where no bands are drawn, usage is the part that running requests hold; how much of the rest is cached and how much "
+                "empty is not known."
+            )
+            if whole
+            else _("Usage is the part that running requests hold; how much of the rest is cached and how much empty is not known.")
+        )
+        notes += map(_, [words.KV_STATES[engine]] if engine in words.KV_STATES else words.KV_STATES.values())
     if any(b.get("l2_used_share") is not None for b in buckets):
-        notes.append("Room in L2 does not admit requests.")
+        notes.append(_("Room in L2 does not admit requests."))
     elif held := _l2_held(told, buckets):
-        notes.append(f"L2 held up to {held}; its size is not known, so no share is drawn. Room in L2 does not admit requests.")
-    return " ".join(notes)
+        notes.append(_("L2 held up to {amount}; its size is not known, so no share is drawn.", amount=held))
+        notes.append(_("Room in L2 does not admit requests."))
+    return fmt.sentences(notes)
 
 
 def _l2_held(told: Told, buckets: Sequence[Bucket]) -> str:

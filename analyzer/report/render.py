@@ -1,6 +1,6 @@
 """From the report's data to one self-contained HTML page.
 
-The same data gives the same bytes: nothing here reads a clock, an environment or a random number.
+The same data in the same language gives the same bytes: nothing here reads a clock, an environment or a random number.
 """
 
 from __future__ import annotations
@@ -8,10 +8,23 @@ from __future__ import annotations
 from functools import lru_cache
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
-from analyzer.report import charts, fmt
+from analyzer import language
+from analyzer.language import _
+from analyzer.report import charts, fmt, source_words
 from analyzer.report.model import ReportData
 from analyzer.resources import templates_dir
+
+
+def _text(message: str, /, **fields: object) -> Markup:
+    """`_` for templates: the text is ours and may hold tags, what is filled in is escaped."""
+    return Markup(_(message)).format(**fields) if fields else Markup(_(message))
+
+
+def _ntext(singular: str, plural: str, n: float, /, **fields: object) -> Markup:
+    """The same for `ngettext`."""
+    return Markup(language.ngettext(singular, plural, n)).format(**fields)
 
 
 @lru_cache(maxsize=1)
@@ -34,8 +47,14 @@ def _environment() -> Environment:
         instant_ms=lambda value: fmt.instant(value, fraction=True),
         span=lambda window: fmt.span(window.start, window.end),
         plural=fmt.plural,
+        sentences=fmt.sentences,
+        totals=source_words.totals,
     )
     env.globals.update(
+        # One environment for all languages: these look for the language when they are called.
+        _=_text,
+        ngettext=_ntext,
+        language=language.current,
         svg_definitions=charts.definitions,
         svg_axis=charts.render_axis,
         svg_panel=charts.render_panel,
@@ -46,6 +65,6 @@ def _environment() -> Environment:
 
 
 def render_html(report: ReportData, *, title: str | None = None) -> str:
-    """The page. `title` replaces the title that browsers show in the tab."""
-    heading = title or f"{report.verdict.finding.short}: {report.trace or 'trace'} (kvpm)"
+    """The page in the language of the moment. `title` replaces the title that browsers show in the tab."""
+    heading = title or _("{verdict}: {trace} (kvpm)", verdict=report.verdict.finding.short, trace=report.trace or _("trace"))
     return _environment().get_template("report.html.j2").render(r=report, title=fmt.clean(heading, 120))

@@ -11,6 +11,7 @@ from statistics import median
 import duckdb
 
 from analyzer.diagnosis.model import Window
+from analyzer.language import N_, _, ngettext
 from analyzer.report import fmt, words
 from analyzer.report.buckets import Bucket, read_buckets
 from analyzer.report.charts import TimeAxis
@@ -29,6 +30,7 @@ from analyzer.report.told import Told, read_told
 from analyzer.report.ttft_panel import pending_in, ttft_sources
 
 MAX_RULES = 40
+_RULES = {"start": N_("start"), "crash": N_("crash"), "shutdown": N_("shutdown"), "restart": N_("restart")}
 # An incident shorter than this share of the capture gets a chart of its own.
 CLOSEUP_SHARE = 0.2
 
@@ -67,13 +69,18 @@ def build_timelines(con: duckdb.DuckDBPyConnection, instance: str, window: Windo
     if extent is not None:
         rules, hidden = _rules(con, instance, buckets)
         subject = _Subject(con, instance, engine, buckets, told, window, rules)
-        whole = _timeline(subject, extent, f"{uid}-all", "Whole capture")
+        whole = _timeline(subject, extent, f"{uid}-all", _("Whole capture"))
         if hidden:
-            many = fmt.plural(hidden, "start, crash or shutdown", "starts, crashes or shutdowns")
-            whole = replace(whole, notes=(*whole.notes, f"{many} more than the vertical lines show."))
+            more = ngettext(
+                "{n} start, crash or shutdown more than the vertical lines show.",
+                "{n} starts, crashes or shutdowns more than the vertical lines show.",
+                hidden,
+                n=fmt.number(hidden),
+            )
+            whole = replace(whole, notes=(*whole.notes, more))
         near = _closeup_range(extent, window)
         if near is not None:
-            closeup = _timeline(subject, near, f"{uid}-near", "Around the incident")
+            closeup = _timeline(subject, near, f"{uid}-near", _("Around the incident"))
     table, step = _table(buckets, told)
     return Drawn(whole, closeup, table, step, _event_rows(con, instance), _severity(buckets, told, window, extent))
 
@@ -137,15 +144,15 @@ def _rules(con: duckdb.DuckDBPyConnection, instance: str, buckets: Sequence[Buck
     for bucket in buckets:
         if bucket.run:  # nothing ran in a bucket without one
             firsts.setdefault(bucket.run, bucket.start)
-    for _, run, at in rows:
+    for _kind, run, at in rows:
         firsts[run or ""] = min(at, firsts.get(run or "", at))
     runs = sorted(firsts, key=lambda r: (firsts[r], r))
     rules = [(at, kind if kind != "start" or (run or "") == runs[0] else "restart") for kind, run, at in rows]
-    started = {run or "" for kind, run, _ in rows if kind == "start"}
+    started = {run or "" for kind, run, _at in rows if kind == "start"}
     # A new run without a start line (a counter reset) is a restart all the same.
     rules += [(firsts[run], "restart") for run in runs[1:] if run not in started]
     rules.sort()
-    return tuple(rules[:MAX_RULES]), max(0, len(rules) - MAX_RULES)
+    return tuple((at, _(_RULES[kind])) for at, kind in rules[:MAX_RULES]), max(0, len(rules) - MAX_RULES)
 
 
 def _timeline(subject: _Subject, extent: tuple[float, float], uid: str, title: str) -> Timeline:
@@ -262,7 +269,7 @@ def _event_rows(con: duckdb.DuckDBPyConnection, instance: str) -> Capped[EventRo
             EventRow(
                 at=fmt.from_epoch(us / 1e6) if us is not None else None,
                 run=fmt.clean(run, 20),
-                kind=words.EVENTS.get(kind, fmt.clean(kind, 40)),
+                kind=words.event_word(kind),
                 requests=requests,
                 tokens=tokens,
                 ratio=_ratio(before, after),

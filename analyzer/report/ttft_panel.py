@@ -6,6 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from analyzer.language import _, ngettext
 from analyzer.report import fmt, words
 from analyzer.report.buckets import HISTOGRAM, Bucket, breaks
 from analyzer.report.charts import Panel, Segment, Series, segments
@@ -30,15 +31,15 @@ def ttft_panel(buckets: Sequence[Bucket], told: Told) -> Panel:
     curves = [Series(label, style, _curve(column(name), spans, stops)) for name, label, style in _PERCENTILES]
     estimate = segments([(b.start, b.end) for b in buckets], _held(buckets, "wait_est_s"), stops)
     series = (
-        Series("bounds between which the P99 lies", "bounds", band, band=True, under=True),
+        Series(_("bounds between which the P99 lies"), "bounds", band, band=True, under=True),
         *curves,
-        Series("queue wait, estimated from waiting / admission rate (not TTFT)", "estimate", estimate, under=True),
+        Series(_("queue wait, estimated from waiting / admission rate (not TTFT)"), "estimate", estimate, under=True),
     )
     has_ttft = any(c.segments for c in curves)
     peak = max((s.peak for s in series if s.peak is not None), default=None)
     return Panel(
         "ttft",
-        "Time to first token" if has_ttft else "Queue wait (estimate)",
+        _("Time to first token") if has_ttft else _("Queue wait (estimate)"),
         "s",
         series,
         # Room above the last finite bound: else a band without an upper end would have no height.
@@ -49,8 +50,9 @@ def ttft_panel(buckets: Sequence[Bucket], told: Told) -> Panel:
 
 def ttft_sources(buckets: Sequence[Bucket]) -> str:
     """Where the TTFT of these buckets was read, in words."""
-    found = sorted({words.TTFT_SOURCES.get(b.ttft_source, b.ttft_source) for b in buckets if b.ttft_source})
-    return ", ".join(found[:3]) + (" and others" if len(found) > 3 else "")
+    found = sorted({words.ttft_source(b.ttft_source) for b in buckets if b.ttft_source})
+    named = fmt.listed(found[:3])
+    return _("{sources} and others", sources=named) if len(found) > 3 else named
 
 
 def pending_in(buckets: Sequence[Bucket], told: Told) -> int:
@@ -115,46 +117,71 @@ def _note(buckets: Sequence[Bucket], told: Told) -> str:
     exact = [b for b in buckets if b.ttft_source and b.ttft_source != HISTOGRAM]
     if exact:
         n = sum(round(b.get("ttft_n") or 0) - told.pending_in(b.start, b.end) for b in exact)
-        notes.append(f"Exact, of {fmt.plural(n, 'request')} by the time of their arrival, from {ttft_sources(exact)}.")
+        notes.append(
+            _(
+                "Exact, of {requests} by the time of their arrival, from {sources}.",
+                requests=fmt.plural(n, "request"),
+                sources=ttft_sources(exact),
+            )
+        )
     read = [b for b in buckets if b.ttft_source == HISTOGRAM]
     if read:
-        n = sum(round(b.get("ttft_n") or 0) for b in read)
-        notes.append(
-            f"From histograms of {fmt.plural(n, 'first token')}, interpolated inside a bucket: a value tells of the time since the "
-            "scrape before, and the band holds the true P99."
-        )
-        beyond = [low for b in read if b.ttft_open and (low := b.get("ttft_p99_low_s")) is not None]
-        if beyond:
-            notes.append(
-                f"Where the band goes on to the top, the P99 lies beyond the last bound, {fmt.duration(max(beyond))}: it is longer than "
-                "the curve."
-            )
-        if told.lowest_le_s is not None and told.lowest_le_s >= _COARSE_LE_S:
-            notes.append(f"The lowest bound is {fmt.duration(told.lowest_le_s)}: what is shorter cannot be told apart.")
+        notes += _histogram_notes(read, told)
     notes.append(_pending_note(buckets, told))
-    return " ".join(n for n in notes if n)
+    return fmt.sentences(notes)
+
+
+def _histogram_notes(read: Sequence[Bucket], told: Told) -> list[str]:
+    """What a reader must know of percentiles that were read from histograms."""
+    n = sum(round(b.get("ttft_n") or 0) for b in read)
+    notes = [
+        _(
+            "From histograms of {first_tokens}, interpolated inside a bucket: a value tells of the time since the scrape before, and "
+            "the band holds the true P99.",
+            first_tokens=fmt.plural(n, "first token"),
+        )
+    ]
+    beyond = [low for b in read if b.ttft_open and (low := b.get("ttft_p99_low_s")) is not None]
+    if beyond:
+        notes.append(
+            _(
+                "Where the band goes on to the top, the P99 lies beyond the last bound, {bound}: it is longer than the curve.",
+                bound=fmt.duration(max(beyond)),
+            )
+        )
+    if told.lowest_le_s is not None and told.lowest_le_s >= _COARSE_LE_S:
+        notes.append(_("The lowest bound is {bound}: what is shorter cannot be told apart.", bound=fmt.duration(told.lowest_le_s)))
+    return notes
 
 
 def _pending_note(buckets: Sequence[Bucket], told: Told) -> str:
     pending = pending_in(buckets, told)
     if not pending:
         return ""
-    text = f"{fmt.plural(pending, 'request')} that arrived here had no first token when the capture ended."
+    text = ngettext(
+        "{n} request that arrived here had no first token when the capture ended.",
+        "{n} requests that arrived here had no first token when the capture ended.",
+        pending,
+        n=fmt.number(pending),
+    )
     open_ended = [b for b in buckets if b.get("ttft_p99_s") is None and told.pending_in(b.start, b.end)]
     if not open_ended:
         return text
     gaps = fmt.clock_span(fmt.from_epoch(open_ended[0].start), fmt.from_epoch(open_ended[-1].end))
-    return (
-        f"{text} In {fmt.plural(len(open_ended), 'bucket')} ({gaps}) the P99 falls on one of them: it is longer than anything that was "
-        "measured, and the curve has a gap."
+    gap = _(
+        "In {buckets} ({span}) the P99 falls on one of them: it is longer than anything that was measured, and the curve has a gap.",
+        buckets=fmt.plural(len(open_ended), "bucket"),
+        span=gaps,
     )
+    return fmt.sentences((text, gap))
 
 
 def _without(buckets: Sequence[Bucket], told: Told) -> str:
     pending = pending_in(buckets, told)
-    if pending:
-        return (
-            f"No request got a first token: all {fmt.number(pending)} were still pending when the capture ended. The curve is an estimate "
-            "of the wait in the queue only."
-        )
-    return "TTFT was not recorded. The curve is an estimate of the wait in the queue only."
+    if not pending:
+        return _("TTFT was not recorded. The curve is an estimate of the wait in the queue only.")
+    return _(
+        "No request got a first token: all {n} were still pending when the capture ended. The curve is an estimate of the wait in the "
+        "queue only.",
+        n=fmt.number(pending),
+    )

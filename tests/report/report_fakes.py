@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 
 from analyzer.diagnosis.model import (
+    Advice,
     Answer,
     Answered,
     Cause,
@@ -384,8 +385,14 @@ def l1_incident() -> tuple[duckdb.DuckDBPyConnection, Diagnosis]:
             "43 retractions, each with the pool at 100 %.",
             "Running stayed at 42, well below max_running_requests = 256.",
         ),
-        advice="More room per token (fp8 KV halves it), shorter outputs, or a second replica. A bigger L2 "
-        "would not have admitted one more request.",
+        advice=(
+            Advice("mem", "Raise it by 0.05.", "--mem-fraction-static", "0.88", "0.05 more adds about 9,000 tokens.", "Less is left."),
+            Advice("fp8", "Set it to fp8_e5m2.", "--kv-cache-dtype", None, "", "", "0.4.1 or later"),
+            Advice("replica", "Add a replica.", "--dp-size"),
+            Advice("short", "Ask for shorter outputs."),
+            Advice("page", "Lower it.", "--page-size"),
+        ),
+        leave_alone=("A bigger L2 would not have admitted one more request.",),
     )
     second = finding(
         "reservation_bound",
@@ -511,7 +518,7 @@ def fleet(count: int = 3) -> tuple[duckdb.DuckDBPyConnection, Diagnosis]:
     for i, name in enumerate(names):
         if i == 1:
             fill_l1(con, name)
-            verdict = finding("l1_bound", instance=name, rests_on=("l1_full",), advice="Add a replica.")
+            verdict = finding("l1_bound", instance=name, rests_on=("l1_full",), advice=(Advice("replica", "Add a replica."),))
             window, peaks = Window(at(300), at(800)), Peaks(42, 128, 0.9987, 43, 106)
             checklist = l1_checklist()
         elif i == 2:
@@ -571,7 +578,8 @@ def hostile() -> tuple[duckdb.DuckDBPyConnection, Diagnosis]:
         sentence=HOSTILE,
         rests_on=("ttft_broke", HOSTILE),
         reasons=(HOSTILE,),
-        advice=HOSTILE,
+        advice=(Advice(HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE),),
+        leave_alone=(HOSTILE,),
     )
     question = Answered(
         "ttft_broke",

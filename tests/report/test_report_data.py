@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -70,6 +71,18 @@ def test_the_title_case() -> None:
     assert [f.cause for f in one.findings.rows] == ["reservation_bound"]
     assert r.findings.total == 0
     assert r.instance_rows.total == 0
+
+
+def test_advice_is_capped_and_not_told_again_for_the_same_cause() -> None:
+    con, found = l1_incident()
+    advice = build_report(con, found).verdict.finding.advice
+    assert [a.flag for a in advice.rows] == ["--mem-fraction-static", "--kv-cache-dtype", "--dp-size", ""]
+    assert (advice.rows[0].current, advice.rows[1].current, advice.rows[1].versions) == ("0.88", "", "0.4.1 or later")
+    assert advice.hidden == 1
+    again = replace(found.verdict, sentence="Once more, later.")
+    several = replace(found.instances[0], findings=(found.verdict, again, finding("crash", instance="pod-a", leave_alone=("It.",))))
+    shown = build_report(con, replace(found, instances=(several,))).instances.rows[0].findings.rows
+    assert [(f.cause, len(f.advice.rows), f.leave_alone.rows) for f in shown] == [("l1_bound", 0, ()), ("crash", 0, ("It.",))]
 
 
 def test_null_buckets_and_missing_rows_are_gaps() -> None:
