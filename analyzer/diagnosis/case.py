@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from analyzer.diagnosis import say
-from analyzer.diagnosis.model import Answered, MissingSignal
+from analyzer.diagnosis.model import Answered, MissingSignal, Window
 from analyzer.diagnosis.questions import questions
 
 Row = dict[str, Any]
@@ -14,13 +14,18 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What the answers of one instance are made from: a row per view, and the thresholds.
+    """What the answers and findings of one incident of one instance are made from: a row per view, and the thresholds.
 
+    `incident` 1 is the worst (see the view `incident`); an instance without any has one case too, in which nothing broke.
     `open_ended`: requests were still waiting in the incident at the last report of the capture. `idle`: every report
     shows no running and no waiting request, and not one token was made. `has_log`: an engine's log is in the capture.
+    `ends`, `silences` and `slow_decode` are rows of `_run_end`, `_silence` and `slow_decode`, of the whole instance.
+    `facts` are rows of `fact` by key, of the run whose settings question 14 shows; `versions` the oldest and newest
+    version that the engine may have, None where nothing bounds it.
     """
 
     instance: str
+    incident: int
     engine: str | None
     reports: int
     waiting_reports: int
@@ -29,16 +34,37 @@ class Case:
     idle: bool
     has_log: bool
     rows: dict[str, Row]
+    ends: tuple[Row, ...]
+    silences: tuple[Row, ...]
+    slow_decode: Row | None
     limits: dict[str, float]
+    facts: dict[str, Row] = field(default_factory=dict)
+    versions: tuple[str | None, str | None] = (None, None)
 
     def row(self, question: str) -> Row:
         """The row of the view behind a question."""
         return self.rows[questions()[question].view]
 
     @property
-    def broke(self) -> bool:
+    def queue_broke(self) -> bool:
         """True when the queue broke (see the view `incident`)."""
         return bool(self.row("ttft_broke")["queue_broke"])
+
+    @property
+    def ttft_broke(self) -> bool:
+        """True when first tokens were slow in it, as far as TTFT was recorded."""
+        return bool(self.row("ttft_broke")["ttft_broke"])
+
+    @property
+    def enough(self) -> bool:
+        """True when enough reports tell how many requests waited."""
+        return self.waiting_reports >= self.limits["min_reports"]
+
+    @property
+    def window(self) -> Window:
+        """The incident's time range; unknown where nothing broke."""
+        row = self.row("ttft_broke")
+        return Window(row["start_ts"], row["end_ts"]) if row["broke"] else Window(None, None)
 
     def when(self) -> str:
         """The incident in words."""
@@ -53,7 +79,8 @@ class Case:
             # reports within one second of each other: count them as they are
             return {}
         return {
-            name: float(q[f"{name}_s"] or 0.0) / judged for name in ("l1", "gap", "reservation", "cap", "prefill", "stalled", "unexplained")
+            name: float(q[f"{name}_s"] or 0.0) / judged
+            for name in ("l1", "gap", "reservation", "cap", "plateau", "prefill", "stalled", "unexplained")
         }
 
 
@@ -68,7 +95,7 @@ def no_reports(case: Case, question: str) -> Answered | None:
             case.instance, "cannot_tell", "No report tells how many requests were waiting.",
             missing=(MissingSignal("waiting requests", "`kvpm formats explain LINE` shows what was read of a scheduler line"),),
         )  # fmt: skip
-    if 0 < case.reports < case.limits["min_reports"] and not case.broke:
+    if 0 < case.reports < case.limits["min_reports"] and not case.queue_broke:
         return q.answer(
             case.instance, "cannot_tell", f"The capture holds only {say.count(case.reports, 'scheduler report')} of this instance: "
             "a moment does not show whether a queue broke.", missing=q.missing(case.engine),

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import duckdb
 
 from analyzer import __version__
 from analyzer.diagnosis import say
+from analyzer.diagnosis.advice import advise
 from analyzer.diagnosis.answers import answer_all
 from analyzer.diagnosis.case import Case, Row
-from analyzer.diagnosis.causes.finding import PRECEDENCE, advice, is_covered
-from analyzer.diagnosis.model import Diagnosis, Finding, InstanceDiagnosis, Peaks, Window
+from analyzer.diagnosis.causes.finding import PRECEDENCE, is_covered
+from analyzer.diagnosis.causes.forecast import warnings
+from analyzer.diagnosis.model import Diagnosis, Finding, IncidentDiagnosis, InstanceDiagnosis, Peaks, Window
 from analyzer.diagnosis.questions import questions
-from analyzer.diagnosis.thresholds import thresholds
+from analyzer.diagnosis.thresholds import changed, in_force
 from analyzer.diagnosis.verdict import findings
+from analyzer.formats.versions import version_key
+from analyzer.language import _
 from analyzer.trace.reader import Trace
 
+# Each is diagnosed; a capture with more than these has one trouble, not many.
+MAX_INCIDENTS = 20
 _NO_REPORT = "no scheduler report in the capture"
 
 
@@ -35,8 +42,9 @@ def diagnose(trace: Trace) -> Diagnosis:
         why = (
             f"{empty['path']} {empty['nothing']}" if empty else "it holds lines of an engine, but no report, event or start-up line of one"
         )
+        advice, leave_alone = advise("insufficient_data", None, (None, None), {})
         verdict = Finding(
-            "insufficient_data", "low", f"This capture cannot tell what happened: {why}.", advice=advice("insufficient_data"),
+            "insufficient_data", "low", f"This capture cannot tell what happened: {why}.", advice=advice, leave_alone=leave_alone,
         )  # fmt: skip
         nothing = dict.fromkeys(("running", "waiting", "kv_usage", "retraction_events", "retracted_requests", "preemptions"), _NO_REPORT)
         window, peaks = Window(None, None), Peaks(notes=nothing)
@@ -56,7 +64,9 @@ def diagnose(trace: Trace) -> Diagnosis:
         facts=tuple(rows(con, "SELECT * FROM fact ORDER BY instance, run_id, key")),
         sources=tuple(sources),
         notes=tuple(_notes(trace, sources)),
+        warnings=tuple(f"{i.instance}: {w}" if len(instances) > 1 else w for i in instances for w in i.warnings),
         cut=any(s["cut"] for s in sources),
+        thresholds={name: now for name, (now, _) in changed(in_force(con)).items()},
     )
 
 
@@ -76,24 +86,38 @@ def _rank(verdict: Finding) -> tuple[int, int]:
 def _instance(con: duckdb.DuckDBPyConnection, name: str) -> InstanceDiagnosis:
     about = rows(con, "SELECT * FROM _instance WHERE instance = ?", name)[0]
     peak = rows(con, "SELECT * FROM peaks WHERE instance = ?", name)[0]
-    views = {q.view: rows(con, f"SELECT * FROM {q.view} WHERE instance = ?", name)[0] for q in questions().values()}
-    case = Case(
+    views = {q.view: rows(con, f"SELECT * FROM {q.view} WHERE instance = ?", name) for q in questions().values()}
+    version_min, version_max, versions = _versions(con, name)
+    instance = Case(
         instance=name,
+        incident=1,
         engine=about["engine"],
         reports=peak["reports"],
         waiting_reports=peak["waiting_reports"],
         running_reports=peak["running_reports"],
         has_log=_has_log(con, name),
         idle=peak["running"] == 0 and peak["waiting"] == 0 and not peak["tokens_made"],
-        open_ended=_open_ended(con, name),
-        rows=views,
-        limits=thresholds(),
+        open_ended=False,
+        rows={},
+        ends=tuple(rows(con, "SELECT * FROM _run_end WHERE instance = ? ORDER BY first_ts", name)),
+        silences=tuple(rows(con, "SELECT * FROM _silence WHERE instance = ? ORDER BY start_ts", name)),
+        slow_decode=next(iter(rows(con, "SELECT * FROM slow_decode WHERE instance = ?", name)), None),
+        limits=in_force(con),
+        facts=_facts(con, name, views[questions()["config_asked_for_it"].view][0]["run_id"]),
+        versions=(version_min, version_max),
     )
-    ends = rows(con, "SELECT * FROM _run_end WHERE instance = ? ORDER BY first_ts", name)
-    silences = rows(con, "SELECT * FROM _silence WHERE instance = ? ORDER BY start_ts", name)
-    slow = next(iter(rows(con, "SELECT * FROM slow_decode WHERE instance = ?", name)), None)
-    version_min, versions = _versions(con, name)
-    found = findings(case, ends, silences, slow, is_covered(case.engine, version_min))
+    cases = [
+        replace(
+            instance,
+            incident=n,
+            open_ended=_open_ended(con, name, n),
+            # a view that tells of the whole instance has one row for all of its incidents
+            rows={view: next(r for r in found if r.get("incident", n) == n) for view, found in views.items()},
+        )
+        for n in sorted(r["incident"] for r in views["q01_ttft"])[:MAX_INCIDENTS]
+    ]
+    case = cases[0]
+    found, each = findings(cases, is_covered(case.engine, version_min))
     return InstanceDiagnosis(
         instance=name,
         engine=case.engine,
@@ -104,6 +128,10 @@ def _instance(con: duckdb.DuckDBPyConnection, name: str) -> InstanceDiagnosis:
         window=found[0].window,
         peaks=_peaks(case, peak),
         checklist=answer_all(case),
+        incidents=tuple(
+            IncidentDiagnosis(c.incident, c.window, of_it, answer_all(c)) for c, of_it in zip(cases, each, strict=False) if c.window.start
+        ),
+        warnings=warnings(next(iter(rows(con, "SELECT * FROM forecast WHERE instance = ?", name)), None), case.limits),
     )
 
 
@@ -112,19 +140,26 @@ def _has_log(con: duckdb.DuckDBPyConnection, name: str) -> bool:
     return bool(rows(con, sql, name)[0]["n"])
 
 
-def _open_ended(con: duckdb.DuckDBPyConnection, name: str) -> bool:
-    """True when the incident's queue is still there at the instance's last report."""
+def _open_ended(con: duckdb.DuckDBPyConnection, name: str, incident: int) -> bool:
+    """True when an incident's queue is still there at the instance's last report."""
     found = rows(
         con,
         "SELECT arg_max(l.waiting, l.ts) > 0 AND max(l.ts) <= any_value(i.end_ts) AS open "
-        "FROM _load AS l JOIN incident AS i USING (instance) WHERE l.instance = ?",
+        "FROM _load AS l JOIN incident AS i USING (instance) WHERE l.instance = ? AND i.incident = ?",
         name,
+        incident,
     )[0]
     return bool(found["open"])
 
 
-def _versions(con: duckdb.DuckDBPyConnection, name: str) -> tuple[str | None, str]:
-    """(oldest version that fits, words) of an instance: stated by a line, or inferred from the shape of lines."""
+def _facts(con: duckdb.DuckDBPyConnection, name: str, run: str | None) -> dict[str, Row]:
+    """The facts of one run by key, each with the line it was read from."""
+    found = rows(con, "SELECT * FROM fact WHERE instance = ? AND run_id IS NOT DISTINCT FROM ? ORDER BY key", name, run)
+    return {f["key"]: f for f in found}
+
+
+def _versions(con: duckdb.DuckDBPyConnection, name: str) -> tuple[str | None, str | None, str]:
+    """(oldest and newest version that fit, words) of an instance: stated by a line, or inferred from the shape of lines."""
     stated = rows(
         con,
         "SELECT DISTINCT value FROM fact WHERE instance = ? AND key = 'engine_version' ORDER BY value",
@@ -132,7 +167,8 @@ def _versions(con: duckdb.DuckDBPyConnection, name: str) -> tuple[str | None, st
     )
     if stated:
         values = [str(r["value"]) for r in stated]
-        return values[0], ", ".join(values)
+        values.sort(key=version_key)
+        return values[0], values[-1], ", ".join(values)
     inferred = rows(
         con,
         "SELECT max(version_min) AS lo, min(version_max) AS hi FROM sources "
@@ -141,15 +177,16 @@ def _versions(con: duckdb.DuckDBPyConnection, name: str) -> tuple[str | None, st
     )[0]
     low, high = inferred["lo"], inferred["hi"]
     if low and low == high:
-        return low, f"{low} (inferred from its lines)"
+        return low, high, f"{low} (inferred from its lines)"
     if low and high:
-        return low, f"{low} to {high} (inferred from its lines)"
+        return low, high, f"{low} to {high} (inferred from its lines)"
     if low or high:
         return (
             low,
+            high,
             f"{low} or later (inferred from its lines)" if low else f"up to {high} (inferred from its lines)",
         )
-    return None, "unknown"
+    return None, None, "unknown"
 
 
 def _peaks(case: Case, peak: Row) -> Peaks:
@@ -203,7 +240,11 @@ def _peaks(case: Case, peak: Row) -> Peaks:
 
 
 def _notes(trace: Trace, sources: list[dict[str, Any]]) -> list[str]:
-    notes = [f"{a['source']}: instance {a['instance']} ({a['because']})" for a in trace.manifest.aliases]
+    notes = [
+        _("Threshold {name} is {now}, as shipped {shipped}.", name=name, now=f"{now:g}", shipped=f"{shipped:g}")
+        for name, (now, shipped) in changed(in_force(trace.con)).items()
+    ]
+    notes += [f"{a['source']}: instance {a['instance']} ({a['because']})" for a in trace.manifest.aliases]
     for s in sources:
         notes += [f"{s['path']}: {line}" for line in (s["notes"] or "").splitlines()]
     return notes

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 Answer = Literal["yes", "no", "partly", "cannot_tell"]
 Confidence = Literal["high", "medium", "low"]
@@ -98,8 +98,28 @@ class Peaks:
 
 
 @dataclass(frozen=True, slots=True)
+class Advice:
+    """One thing to change: what to do, the engine's flag, its present value, which number it moves, and what it costs.
+
+    `flag`, `moves` and `cost` may be empty; `current` is None where it is not in the capture. `versions` says which
+    versions have the flag, and is empty where this one is known to. `id` is stable.
+    """
+
+    id: str
+    action: str
+    flag: str = ""
+    current: str | None = None
+    moves: str = ""
+    cost: str = ""
+    versions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
-    """One cause that the evidence supports, in the order in which the verdict ranks them."""
+    """One cause that the evidence supports, in the order in which the verdict ranks them.
+
+    `advice` comes the most useful first; `leave_alone` are things that would not help, and why.
+    """
 
     cause: Cause
     confidence: Confidence
@@ -108,12 +128,23 @@ class Finding:
     window: Window = Window(None, None)
     rests_on: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
-    advice: str = ""
+    advice: tuple[Advice, ...] = ()
+    leave_alone: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentDiagnosis:
+    """One incident of an instance: number 1 is the worst, and the one that the instance's checklist is about."""
+
+    number: int
+    window: Window
+    findings: tuple[Finding, ...]
+    checklist: tuple[Answered, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceDiagnosis:
-    """The same for one instance."""
+    """The same for one instance; `incidents` is empty when nothing broke, `warnings` are of what may break next."""
 
     instance: str
     engine: str | None
@@ -124,11 +155,13 @@ class InstanceDiagnosis:
     window: Window
     peaks: Peaks
     checklist: tuple[Answered, ...]
+    incidents: tuple[IncidentDiagnosis, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The whole trace. The top level repeats the worst instance."""
+    """The whole trace. The top level repeats the worst instance; `thresholds` are those that differ from the shipped."""
 
     tool_version: str
     trace: str
@@ -141,7 +174,9 @@ class Diagnosis:
     facts: tuple[dict[str, Any], ...]
     sources: tuple[dict[str, Any], ...]
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     cut: bool = False
+    thresholds: dict[str, float] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
 
     def to_dict(self) -> dict[str, Any]:

@@ -8,11 +8,29 @@ from functools import lru_cache
 from importlib import resources
 
 from analyzer.diagnosis.model import Answer, Answered, Evidence, MissingSignal
+from analyzer.language import N_, _
+
+# What a signal is called, by its name in the file.
+_LABELS = {
+    "ttft": N_("TTFT"),
+    "request_stages": N_("request stages"),
+    "kv_usage": N_("KV usage"),
+    "kv_capacity": N_("KV capacity"),
+    "cap": N_("cap"),
+    "preemptions": N_("preemptions"),
+    "l2_traffic": N_("L2 traffic"),
+    "hit_rate": N_("hit rate"),
+    "prompt_throughput": N_("prompt throughput"),
+    "ranks": N_("ranks"),
+    "pd_queues": N_("prefill/decode queues"),
+    "lifecycle": N_("lifecycle"),
+    "server_arguments": N_("server arguments"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question: its stable id, the view behind it, its texts, and the flags that record its signals."""
+    """One question: its stable id, the view behind it, its texts in English, and the flags that record its signals."""
 
     number: int
     id: str
@@ -25,7 +43,7 @@ class Question:
     def missing(self, engine: str | None, *names: str) -> tuple[MissingSignal, ...]:
         """The signals called `names` (all of them without names), with this engine's flag for each."""
         wanted = names or tuple(self.signals)
-        return tuple(MissingSignal(_label(name), self.signals[name].get(engine or "", _both(self.signals[name]))) for name in wanted)
+        return tuple(MissingSignal(_(_LABELS[name]), _flag(self.signals[name], engine)) for name in wanted)
 
     def answer(
         self,
@@ -40,26 +58,22 @@ class Question:
         return Answered(
             id=self.id,
             number=self.number,
-            title=self.title,
+            title=_(self.title),
             answer=answer,
             sentence=sentence,
             evidence=evidence,
             missing=missing,
             sql=f"SELECT * FROM {self.view} WHERE instance = '{quoted}'",
-            why=self.why,
-            advice=self.advice,
+            why=_(self.why),
+            advice=_(self.advice),
         )
 
 
-_ACRONYMS = {"ttft": "TTFT", "l2": "L2", "kv": "KV", "pd": "prefill/decode"}
-
-
-def _label(name: str) -> str:
-    return " ".join(_ACRONYMS.get(word, word) for word in name.split("_"))
-
-
-def _both(flags: dict[str, str]) -> str:
-    return "; ".join(f"{engine}: {flag}" for engine, flag in flags.items())
+def _flag(flags: dict[str, str], engine: str | None) -> str:
+    """What to record for this engine; for each, where it is unknown."""
+    if engine in flags:
+        return _(flags[engine])
+    return _("; ").join(_("{engine}: {flag}", engine=name, flag=_(flag)) for name, flag in flags.items())
 
 
 @lru_cache(maxsize=1)

@@ -119,8 +119,8 @@ def make_table(con: duckdb.DuckDBPyConnection, table: Table, files: list[Path]) 
 # Views that many others read: computed once per opened trace.
 _KEPT = (
     "_series_used", "_hidden", "_counter_step", "_scrape", "scheduler_clean", "event", "request_best", "fact", "_limits", "run",
-    "_report", "_load", "_wait", "_bucket", "signal_load", "_latency_rise", "signal_latency", "_instance", "incident", "queue_state",
-    "timeline", "_run_end",
+    "_report", "_load", "_wait", "_bucket", "signal_load", "_latency_rise", "signal_latency", "_instance", "incident", "reservation", "queue_state",
+    "timeline", "_run_end", "_l2_moved", "l2_wait",
 )  # fmt: skip
 
 

@@ -47,16 +47,107 @@ SELECT
 FROM smooth AS s
 JOIN base AS b USING (instance, run_id, dp);
 
--- One row per instance: how long decode was slow, and how slow.
-CREATE OR REPLACE VIEW slow_decode AS
+-- Time between tokens as clients saw it, or as histograms tell it, bucket by bucket, against the fastest tenth of the same
+-- source; only while nothing waits and the pool has room. A bucket stands for the time since the one before, a minute at most.
+CREATE OR REPLACE VIEW _token_gap AS
+WITH told AS (
+    SELECT
+        t.instance,
+        t.source,
+        t.bucket_ts,
+        t.p50_s,
+        s.running_max AS running,
+        least(60.0, coalesce(epoch(t.bucket_ts - lag(t.bucket_ts) OVER own), s.bucket_s)) AS span_s
+    FROM signal_latency AS t
+    JOIN signal_load AS s USING (instance, bucket_ts)
+    WHERE t.what = 'itl' AND s.running_max > 0 AND s.waiting_max = 0 AND coalesce(s.kv_usage_max, 0) < getvariable('full_usage')::DOUBLE
+    WINDOW own AS (PARTITION BY t.instance, t.source ORDER BY t.bucket_ts)
+),
+base AS (
+    SELECT instance, source, quantile_cont(p50_s, 0.1) AS base_s FROM told GROUP BY ALL HAVING count(*) >= 3
+)
 SELECT
-    instance,
-    sum(span_s) FILTER (WHERE slow) AS slow_s,
-    min(ts) FILTER (WHERE slow) AS start_ts,
-    max(ts) FILTER (WHERE slow) AS end_ts,
-    median(token_p50_s) FILTER (WHERE slow) AS token_slow_s,
-    median(base_token_s) AS token_base_s,
-    median(running) FILTER (WHERE slow) AS running_slow,
-    median(running) FILTER (WHERE NOT slow) AS running_else
-FROM decode_speed
-GROUP BY instance;
+    t.*,
+    b.base_s,
+    t.p50_s >= getvariable('decode_token_s')::DOUBLE AND t.p50_s >= getvariable('decode_factor')::DOUBLE * b.base_s AS slow
+FROM told AS t
+JOIN base AS b USING (instance, source);
+
+-- One row per instance: how long decode was slow, and how slow, by throughput, else by the time between tokens
+-- (`slow_source`: reports, client, frontend, engine or histogram). `confirmed_by` is another source that tells of slow
+-- tokens in the same time, against its own base. `batch` says what else was different: `same` (as many ran at other times
+-- without being slow, `token_alike_s` each), `slower` (all running ones together made no more tokens than before, so there was
+-- no more to do), `grew` (there was, and more ran than at any other time), or NULL where that is not clear.
+CREATE OR REPLACE VIEW slow_decode AS
+WITH spoken AS (
+    SELECT instance, 'reports' AS source, ts, span_s, running, token_p50_s AS token_s, base_token_s AS base_s, slow FROM decode_speed
+    UNION ALL
+    SELECT instance, source, bucket_ts AS ts, span_s, running, p50_s AS token_s, base_s, slow FROM _token_gap
+),
+by_source AS (
+    SELECT
+        instance,
+        source,
+        sum(span_s) FILTER (WHERE slow) AS slow_s,
+        min(ts) FILTER (WHERE slow) AS start_ts,
+        max(ts) FILTER (WHERE slow) AS end_ts,
+        median(token_s) FILTER (WHERE slow) AS token_slow_s,
+        median(base_s) AS token_base_s,
+        median(running) FILTER (WHERE slow) AS running_slow,
+        median(running) FILTER (WHERE NOT slow) AS running_else,
+        median(running / nullif(token_s, 0)) FILTER (WHERE slow) AS tps_slow,
+        median(running / nullif(token_s, 0)) FILTER (WHERE NOT slow) AS tps_else
+    FROM spoken
+    GROUP BY instance, source
+),
+chosen AS (
+    SELECT *
+    FROM by_source
+    QUALIFY row_number() OVER (
+        PARTITION BY instance
+        ORDER BY coalesce(slow_s, 0) >= getvariable('decode_min_s')::DOUBLE DESC, source = 'reports' DESC, slow_s DESC NULLS LAST, source
+    ) = 1
+),
+-- a minute around it is left out: medians of the last minute lag behind
+apart AS (
+    SELECT s.instance, s.running, s.token_s, s.running BETWEEN 0.8 * c.running_slow AND 1.25 * c.running_slow AS alike
+    FROM spoken AS s
+    JOIN chosen AS c USING (instance, source)
+    WHERE NOT s.slow AND (s.ts < c.start_ts - INTERVAL 60 SECOND OR s.ts > c.end_ts + INTERVAL 60 SECOND)
+),
+compared AS (
+    SELECT
+        instance,
+        max(running) AS running_most,
+        if(count(*) FILTER (WHERE alike) >= 3, median(token_s) FILTER (WHERE alike), NULL) AS token_alike_s
+    FROM apart
+    GROUP BY instance
+),
+confirmed AS (
+    SELECT c.instance, min(o.source) AS confirmed_by
+    FROM chosen AS c
+    JOIN by_source AS o
+        ON o.instance = c.instance AND o.source <> c.source AND o.slow_s > 0 AND o.start_ts <= c.end_ts AND o.end_ts >= c.start_ts
+    GROUP BY c.instance
+)
+SELECT
+    c.instance,
+    c.source AS slow_source,
+    c.slow_s,
+    c.start_ts,
+    c.end_ts,
+    c.token_slow_s,
+    c.token_base_s,
+    c.running_slow,
+    c.running_else,
+    a.token_alike_s,
+    CASE
+        WHEN a.token_alike_s IS NOT NULL THEN 'same'
+        -- slower steps alone make requests stay longer, and more of them run
+        WHEN c.tps_slow < 1.4 * c.tps_else THEN 'slower'
+        WHEN c.running_slow >= 1.25 * a.running_most THEN 'grew'
+    END AS batch,
+    f.confirmed_by
+FROM chosen AS c
+LEFT JOIN compared AS a USING (instance)
+LEFT JOIN confirmed AS f USING (instance);

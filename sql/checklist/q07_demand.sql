@@ -1,5 +1,6 @@
 -- 7. Was demand beyond the ceiling? Tokens a request holds while it runs (mean), how many such requests the pool
--- takes, and how many were running and waiting together at most.
+-- takes, and how many were running and waiting together: at most, and on average over the incident (the capture, where
+-- nothing waited). An average above the ceiling is a queue that cannot clear; a peak above it may be a burst.
 CREATE OR REPLACE VIEW q07_demand AS
 WITH held AS (
     SELECT
@@ -15,20 +16,32 @@ WITH held AS (
     GROUP BY r.instance, r.run_id
 ),
 asked AS (
-    SELECT instance, run_id, max(running + waiting) AS demand_max, arg_max(ts, (running + waiting, -seq)) FILTER (WHERE running + waiting IS NOT NULL) AS demand_ts
-    FROM _load
+    SELECT
+        i.instance,
+        i.incident,
+        l.run_id,
+        max(l.running + l.waiting) AS demand_max,
+        arg_max(l.ts, (l.running + l.waiting, -l.seq)) FILTER (WHERE l.running + l.waiting IS NOT NULL) AS demand_ts,
+        sum((l.running + l.waiting) * l.dwell_s) / nullif(sum(l.dwell_s) FILTER (WHERE l.running + l.waiting IS NOT NULL), 0) AS demand_mean
+    FROM incident AS i
+    JOIN _load AS l ON l.instance = i.instance AND (i.start_ts IS NULL OR l.ts >= i.start_ts AND l.ts <= i.end_ts)
     GROUP BY ALL
 )
 SELECT
     i.instance,
+    i.incident,
     h.run_id,
     h.tokens_per_request,
     h.capacity_tokens,
     h.capacity_tokens / h.tokens_per_request AS ceiling_requests,
     a.demand_max,
     a.demand_ts,
-    a.demand_max / nullif(h.capacity_tokens / h.tokens_per_request, 0) AS demand_share
-FROM _instance AS i
-LEFT JOIN held AS h USING (instance)
-LEFT JOIN asked AS a ON a.instance = h.instance AND a.run_id = h.run_id
-QUALIFY row_number() OVER (PARTITION BY i.instance ORDER BY a.demand_max / nullif(h.capacity_tokens / h.tokens_per_request, 0) DESC NULLS LAST) = 1;
+    a.demand_mean,
+    a.demand_max / nullif(h.capacity_tokens / h.tokens_per_request, 0) AS demand_share,
+    a.demand_mean / nullif(h.capacity_tokens / h.tokens_per_request, 0) AS demand_mean_share
+FROM incident AS i
+LEFT JOIN asked AS a USING (instance, incident)
+LEFT JOIN held AS h ON h.instance = i.instance AND (a.run_id IS NULL OR h.run_id = a.run_id)
+QUALIFY row_number() OVER (
+    PARTITION BY i.instance, i.incident ORDER BY a.demand_max / nullif(h.capacity_tokens / h.tokens_per_request, 0) DESC NULLS LAST
+) = 1;

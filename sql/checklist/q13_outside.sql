@@ -1,5 +1,6 @@
 -- How each process lifetime ended: crashes that no shutdown explains, work in hand at the last report, and how long
--- the process was silent with work in hand before something else was heard of it.
+-- the process was silent with work in hand before something else was heard of it; `failed_requests` ended in an error from
+-- shortly before the end until the next process was there (at most ten minutes).
 CREATE OR REPLACE VIEW _run_end AS
 WITH last_report AS (
     SELECT
@@ -57,7 +58,13 @@ SELECT
     w.watchdog_ts,
     w.watchdog_source,
     (SELECT sum(e.requests) FROM event AS e
-        WHERE e.instance = r.instance AND e.run_id = r.run_id AND e.kind = 'abort' AND e.ts >= r.shutdown_ts)::BIGINT AS aborted_at_shutdown
+        WHERE e.instance = r.instance AND e.run_id = r.run_id AND e.kind = 'abort' AND e.ts >= r.shutdown_ts)::BIGINT AS aborted_at_shutdown,
+    (SELECT count(*) FROM request_best AS q
+        WHERE q.instance = r.instance AND q.status = 'error'
+            AND coalesce(q.finish_ts, q.arrival_ts, q.ts) >= coalesce(c.crash_ts, r.shutdown_ts, r.last_ts) - INTERVAL 10 SECOND
+            AND coalesce(q.arrival_ts, q.ts) <= least(
+                coalesce(n.next_start_ts + INTERVAL 120 SECOND, 'infinity'::TIMESTAMPTZ), coalesce(c.crash_ts, r.shutdown_ts, r.last_ts) + INTERVAL 600 SECOND
+            )) AS failed_requests
 FROM run AS r
 LEFT JOIN last_report AS l USING (instance, run_id)
 LEFT JOIN crashes AS c USING (instance, run_id)
@@ -103,7 +110,8 @@ WHERE epoch(next_ts - ts) > greatest(getvariable('hang_silence_s')::DOUBLE, 3 * 
         false
     );
 
--- 13. Outside the scheduler? Crashes, hangs, restarts and warnings of the whole capture.
+-- 13. Outside the scheduler? Crashes, hangs, restarts and warnings of the whole capture; the longest stretch in which nothing
+-- ran although requests waited (see `stuck`), and whether one of them can never fit (see `unschedulable`).
 CREATE OR REPLACE VIEW q13_outside AS
 WITH ends AS (
     SELECT
@@ -117,6 +125,9 @@ WITH ends AS (
 ),
 silences AS (
     SELECT instance, max(silent_s) AS silence_max_s FROM _silence GROUP BY instance
+),
+still AS (
+    SELECT * FROM stuck QUALIFY row_number() OVER (PARTITION BY instance ORDER BY stuck_s DESC, start_ts) = 1
 ),
 events_of AS (
     SELECT
@@ -139,8 +150,19 @@ SELECT
     s.silence_max_s,
     coalesce(v.rejections, 0) AS rejections,
     coalesce(v.warnings, 0) AS warnings,
-    coalesce(v.stats_off, 0) AS stats_off
+    coalesce(v.stats_off, 0) AS stats_off,
+    t.stuck_s,
+    t.start_ts AS stuck_from_ts,
+    t.end_ts AS stuck_until_ts,
+    t.reports AS stuck_reports,
+    t.waiting_max AS stuck_waiting_max,
+    t.usage_max AS stuck_usage_max,
+    t.deferred_share AS stuck_deferred_share,
+    t.fetching_max AS stuck_fetching_max,
+    u.* EXCLUDE (instance)
 FROM _instance AS i
 LEFT JOIN ends AS e USING (instance)
 LEFT JOIN silences AS s USING (instance)
+LEFT JOIN still AS t USING (instance)
+LEFT JOIN unschedulable AS u USING (instance)
 LEFT JOIN events_of AS v USING (instance);

@@ -29,3 +29,10 @@ def test_an_aggregated_line_stands_for_all_its_engines() -> None:
 
 def test_unknown_capacity() -> None:
     assert row_of(database(scheduler=[report(0, running=4, kv_usage=0.4)]), "q07_demand")["ceiling_requests"] is None
+
+
+def test_a_peak_above_the_ceiling_and_an_average_below() -> None:
+    burst = [report(10 * n, running=4, waiting=20 if n == 2 else 1, kv_usage=0.4) for n in range(10)]
+    row = row_of(database(scheduler=burst, facts=[fact("kv_capacity_tokens", 1000)]), "q07_demand")
+    assert (row["ceiling_requests"], row["demand_max"], row["demand_share"]) == (10, 24, 2.4)
+    assert row["demand_mean"] == 7.1111

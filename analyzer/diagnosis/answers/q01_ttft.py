@@ -7,6 +7,7 @@ from analyzer.diagnosis.case import Case, Row
 from analyzer.diagnosis.model import Answered, Evidence
 from analyzer.diagnosis.numbers import finite, rounded
 from analyzer.diagnosis.questions import questions
+from analyzer.language import _
 
 
 def answer(case: Case) -> Answered:
@@ -35,7 +36,7 @@ def answer(case: Case) -> Answered:
             Evidence("estimated queue wait, highest", rounded(r["wait_est_peak_s"]), "s", r["start_ts"], r["end_ts"]),
             Evidence("estimated queue wait, median", rounded(r["wait_est_p50_s"]), "s", r["start_ts"], r["end_ts"]),
         )
-    if case.broke:
+    if case.queue_broke:
         wait = r["wait_est_peak_s"]
         estimate = (
             f"a request that joined the queue waited an estimated {say.seconds(r['wait_est_p50_s'])} at the median and "
@@ -57,6 +58,12 @@ def answer(case: Case) -> Answered:
             f"TTFT was not recorded. The queue did not break: at most {say.count(r['waiting_peak'], 'request')} waited, "
             "and only for moments."
         )
+    elif r["throughput_broke"]:
+        text = _(
+            "TTFT was not recorded, and no report tells how many requests were waiting. Generation throughput fell to less than {share} of "
+            "the usual {when} while requests ran.",
+            share=say.share(case.limits["throughput_fall"]), when=case.when(),
+        )  # fmt: skip
     elif not case.waiting_reports:
         text = "TTFT was not recorded, and no report tells how many requests were waiting."
     else:

@@ -4,58 +4,112 @@ from __future__ import annotations
 
 from analyzer.diagnosis import say
 from analyzer.diagnosis.case import Case, Row
-from analyzer.diagnosis.model import Answered, Evidence
+from analyzer.diagnosis.model import Answer, Answered, Evidence
 from analyzer.diagnosis.numbers import rounded, whole
 from analyzer.diagnosis.questions import questions
+from analyzer.language import _
+
+# From this part of the mean TTFT on, what is left over does not matter.
+_ACCOUNTED = 0.9
 
 
 def answer(case: Case) -> Answered:
     q = questions()["ttft_split"]
     r = case.row("ttft_split")
-    if r["requests_with_queue"]:
-        prefill = f", in prefill {say.seconds(r['prefill_p50_s'])} at the median" if r["prefill_p50_s"] is not None else ""
-        return q.answer(
-            case.instance,
-            "partly",
-            f"In the queue {say.seconds(r['queue_p50_s'])} at the median and {say.seconds(r['queue_p99_s'])} at P99{prefill}, by "
-            f"{say.count(r['requests_with_queue'], 'request')}; recompute and loads are not told apart.",
-            (
-                Evidence("queue wait, median", rounded(r["queue_p50_s"]), "s"),
-                Evidence("queue wait, P99", rounded(r["queue_p99_s"]), "s"),
-                Evidence("prefill, median", rounded(r["prefill_p50_s"]), "s"),
-                Evidence("requests", r["requests_with_queue"], "requests"),
-            ),
-            q.missing(case.engine),
+    if r["queue_s"] is None or (r["ttft_mean_s"] is None and not case.queue_broke):
+        text = _("The capture has no per-request times, so TTFT cannot be taken apart.")
+        return q.answer(case.instance, "cannot_tell", text, missing=q.missing(case.engine))
+    # an estimate that is more than what was measured is no part of it
+    if r["split_source"] == "estimate" and r["over_s"] and r["over_s"] > (1 - _ACCOUNTED) * r["ttft_mean_s"]:
+        text = _(
+            "The queue's part is estimated at {queue}, which is more than the mean TTFT of {ttft} of the requests that got a first token, "
+            "so how it divides is not known.",
+            queue=say.seconds(r["queue_s"]), ttft=say.seconds(r["ttft_mean_s"]),
+        )  # fmt: skip
+        return q.answer(case.instance, "cannot_tell", text, _evidence(case, r), q.missing(case.engine))
+    sentences = [_told(r), _from(r), *_inside(r)]
+    if r["split_source"] != "estimate" and r["over_s"]:
+        sentences.append(
+            _("These parts add up to {over} more than the mean TTFT, as they count other requests.", over=say.seconds(r["over_s"]))
         )
-    if r["queue_mean_s"] is not None:
-        return _stages(case, r)
-    estimate = r["queue_est_p50_s"]
-    text = "The capture has no per-request times, so TTFT cannot be taken apart."
-    evidence: tuple[Evidence, ...] = ()
-    if case.broke and estimate is not None:
-        text += f" The queue's part alone is estimated at {say.seconds(estimate)} (median in the incident)."
-        evidence = (Evidence("estimated queue wait, median", rounded(estimate), "s"),)
-    return q.answer(case.instance, "cannot_tell", text, evidence, q.missing(case.engine))
+    known = r["split_source"] == "requests" and r["prefill_source"] == "requests" and r["rest_share"] is not None
+    accounted = known or (r["rest_share"] is not None and r["rest_share"] <= 1 - _ACCOUNTED)
+    told: Answer = "yes" if accounted else "partly"
+    missing = () if accounted else q.missing(case.engine)
+    return q.answer(case.instance, told, " ".join(sentences), _evidence(case, r), missing)
 
 
-def _stages(case: Case, r: Row) -> Answered:
-    """Means by stage, from the sums and counts of histograms."""
-    q = questions()["ttft_split"]
-    parts = [f"in the queue {say.seconds(r['queue_mean_s'])}"]
-    if r["prefill_mean_s"] is not None:
-        parts.append(f"in prefill {say.seconds(r['prefill_mean_s'])}")
-    if r["l2_load_mean_s"] is not None:
-        parts.append(f"an L2 load {say.seconds(r['l2_load_mean_s'])}")
-    of_all = f" of a mean TTFT of {say.seconds(r['ttft_mean_s'])}" if r["ttft_mean_s"] is not None else ""
-    return q.answer(
-        case.instance, "partly",
-        f"On average {', '.join(parts)}{of_all}, by histograms of {say.count(r['histogram_n'], 'request')} that ended or got their first "
-        "token in the incident; what a retraction or preemption added to the wait is in prefill.",
-        (
-            Evidence("queue wait, mean", rounded(r["queue_mean_s"]), "s"),
-            Evidence("prefill, mean", rounded(r["prefill_mean_s"]), "s"),
-            Evidence("TTFT, mean", rounded(r["ttft_mean_s"]), "s"),
-            Evidence("L2 load, mean", rounded(r["l2_load_mean_s"]), "s"),
-            Evidence("requests", whole(r["histogram_n"]), "requests"),
-        ),
+def _told(r: Row) -> str:
+    """The parts that follow each other, each with its share where TTFT is known."""
+    estimated = r["prefill_source"] == "estimate"
+    parts = [
+        _part(_("{seconds} in the queue"), _("{seconds} in the queue ({share})"), r["queue_s"], r["queue_share"]),
+        _part(_("at most {seconds} in prefill"), _("at most {seconds} in prefill ({share})"), r["prefill_s"], r["prefill_share"])
+        if estimated
+        else _part(_("{seconds} in prefill"), _("{seconds} in prefill ({share})"), r["prefill_s"], r["prefill_share"]),
+        _part(_("{seconds} in KV transfer"), _("{seconds} in KV transfer ({share})"), r["transfer_s"], r["transfer_share"]),
+    ]
+    if r["rest_s"] and r["rest_share"] >= 0.005:
+        parts.append(
+            _part("", _("{seconds} for the rest ({share})"), r["rest_s"], r["rest_share"])
+            if r["prefill_s"] is not None
+            else _part("", _("{seconds} for prefill and the rest ({share})"), r["rest_s"], r["rest_share"])
+        )
+    listed = ", ".join(p for p in parts if p)
+    if r["ttft_mean_s"] is None:
+        return _("TTFT was not recorded; of it went on average: {parts}.", parts=listed)
+    return _("Of a mean TTFT of {ttft}: {parts}.", ttft=say.seconds(r["ttft_mean_s"]), parts=listed)
+
+
+def _part(plain: str, with_share: str, seconds: float | None, share: float | None) -> str:
+    if seconds is None:
+        return ""
+    return (plain if share is None else with_share).format(seconds=say.seconds(seconds), share=_percent(share))
+
+
+def _percent(share: float | None) -> str:
+    """Whole percent: these are means of a whole incident."""
+    if share is None:
+        return ""
+    return _("under 1 %") if 0 < share < 0.005 else f"{share * 100:.0f} %"
+
+
+def _from(r: Row) -> str:
+    n = say.count(r["requests_n"], "request")
+    if r["split_source"] == "requests":
+        return _("This is by the times of {requests}.", requests=n)
+    if r["split_source"] == "histograms":
+        return _("This is by histograms of {requests} that ended or got their first token then.", requests=n)
+    return _("The queue's part is an estimate: all waiting together, over {requests} that were admitted.", requests=n)
+
+
+def _inside(r: Row) -> list[str]:
+    """Parts that lie inside the others."""
+    sentences = []
+    if r["l2_load_s"]:
+        sentences.append(_("Loads from L2 took {seconds} of that for each request.", seconds=say.seconds(r["l2_load_s"])))
+    if r["recompute_s"]:
+        sentences.append(
+            _(
+                "Up to {tokens} computed again after retractions or preemptions took an estimated {seconds} of it for each request.",
+                tokens=say.count(r["recomputed_tokens"], "token"), seconds=say.seconds(r["recompute_s"]),
+            )
+        )  # fmt: skip
+    return sentences
+
+
+def _evidence(case: Case, r: Row) -> tuple[Evidence, ...]:
+    window = case.window
+    seconds = (
+        ("TTFT, mean", "ttft_mean_s"), ("queue, mean", "queue_s"), ("queue, median", "queue_p50_s"), ("queue, P99", "queue_p99_s"),
+        ("prefill, mean", "prefill_s"), ("KV transfer, mean", "transfer_s"), ("rest, mean", "rest_s"), ("L2 load, mean", "l2_load_s"),
+        ("recompute, mean (estimate)", "recompute_s"),
     )  # fmt: skip
+    shares = (("queue, share of TTFT", "queue_share"), ("prefill, share of TTFT", "prefill_share"), ("rest, share of TTFT", "rest_share"))
+    told = [Evidence(name, rounded(r[column]), "s", window.start, window.end) for name, column in seconds if r[column] is not None]
+    told += [Evidence(name, rounded(r[column]), "share", window.start, window.end) for name, column in shares if r[column] is not None]
+    return (
+        Evidence("told by", r["split_source"]),
+        *told,
+        Evidence("requests", whole(r["requests_n"]), "requests", window.start, window.end),
+    )

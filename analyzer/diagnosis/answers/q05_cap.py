@@ -8,6 +8,19 @@ from analyzer.diagnosis.model import Answered, Evidence
 from analyzer.diagnosis.numbers import rounded, whole
 from analyzer.diagnosis.questions import questions
 
+_NO_QUEUE = "No queue broke, so no cap held anything back."
+_BELOW_DEFAULT = (
+    "Running reached {running} while requests waited. The arguments set no cap, and the engine's default is at least {default}: it was not "
+    "reached."
+)
+_PLATEAU = (
+    "The cap is not in the capture, but running stood at {running}, or one below, in {share} of the waiting reports, as it does at a cap."
+)
+_UNKNOWN = "The capture does not tell the cap on running requests."
+_AT_CAP = "Running stood at the cap of {cap} for {share} of the time in which the queue was held, with the pool used to at most {usage}."
+_PARTLY = "Running was at the cap of {cap} for {share} of the time."
+_BELOW = "Running reached {running} while requests waited; the cap is {cap}."
+
 
 def answer(case: Case) -> Answered:
     q = questions()["queue_on_cap"]
@@ -15,39 +28,28 @@ def answer(case: Case) -> Answered:
     if nothing:
         return nothing
     r = case.row("queue_on_cap")
-    if not case.broke:
-        return q.answer(case.instance, "no", "No queue broke, so no cap held anything back.")
-    shares = case.queue_shares()
+    if not case.queue_broke:
+        return q.answer(case.instance, "no", _NO_QUEUE)
+    limits = case.limits
+    window = (case.window.start, case.window.end)
     evidence = (
         Evidence("cap", whole(r["cap"]), "requests", source=r["cap_source"] or ""),
-        Evidence("running while requests waited, highest", whole(r["running_max"]), "requests"),
-        Evidence("waiting time at the cap with room in the pool", rounded(r["cap_s"] or 0.0), "s"),
+        Evidence("lowest default of the cap", whole(r["cap_at_least"]), "requests"),
+        Evidence("running while requests waited, highest", whole(r["running_max"]), "requests", *window),
+        Evidence("waiting reports with running at its highest, or one below", rounded(r["plateau_share"]), "share", *window),
+        Evidence("waiting time at the cap with room in the pool", rounded(r["cap_s"] or 0.0), "s", *window),
     )
+    if r["cap"] is None and r["cap_at_least"] is not None and (r["running_max"] or 0) < r["cap_at_least"]:
+        sentence = _BELOW_DEFAULT.format(running=say.count(r["running_max"]), default=say.count(r["cap_at_least"]))
+        return q.answer(case.instance, "no", sentence, evidence)
     if r["cap"] is None:
-        if (r["plateau_share"] or 0) >= case.limits["plateau_share"] and (r["running_max"] or 0) >= 2 and r["reports"] >= 5:
-            return q.answer(
-                case.instance, "cannot_tell",
-                f"The cap is not in the capture, but running stood at exactly {r['running_max']} in "
-                f"{say.share(r['plateau_share'])} of the waiting reports, as it does at a cap.", evidence, q.missing(case.engine),
-            )  # fmt: skip
-        return q.answer(
-            case.instance,
-            "cannot_tell",
-            "The capture does not tell the cap on running requests.",
-            evidence,
-            q.missing(case.engine),
-        )
-    at_cap = shares.get("cap", 0.0)
-    if at_cap >= case.limits["dominant_share"]:
-        return q.answer(
-            case.instance, "yes",
-            f"Running stood at the cap of {say.count(r['cap'])} for {say.share(at_cap)} of the time in which the queue was held, "
-            f"with the pool used to at most {say.share(r['usage_max'])}.", evidence,
-        )  # fmt: skip
-    if at_cap >= case.limits["dominant_share"] / 2:
-        text = f"Running was at the cap of {say.count(r['cap'])} for {say.share(at_cap)} of the time."
-        return q.answer(case.instance, "partly", text, evidence)
-    return q.answer(
-        case.instance, "no", f"Running reached {say.count(r['running_max'])} while requests waited; the cap is {say.count(r['cap'])}.",
-        evidence,
-    )  # fmt: skip
+        still = (r["plateau_share"] or 0) >= limits["plateau_share"] and r["running_max"] >= 2 and r["reports"] >= limits["few_reports"]
+        sentence = _PLATEAU.format(running=say.count(r["running_max"]), share=say.share(r["plateau_share"])) if still else _UNKNOWN
+        return q.answer(case.instance, "cannot_tell", sentence, evidence, q.missing(case.engine))
+    at_cap = case.queue_shares().get("cap", 0.0)
+    if at_cap >= limits["dominant_share"]:
+        sentence = _AT_CAP.format(cap=say.count(r["cap"]), share=say.share(at_cap), usage=say.share(r["usage_max"]))
+        return q.answer(case.instance, "yes", sentence, evidence)
+    if at_cap >= limits["dominant_share"] / 2:
+        return q.answer(case.instance, "partly", _PARTLY.format(cap=say.count(r["cap"]), share=say.share(at_cap)), evidence)
+    return q.answer(case.instance, "no", _BELOW.format(running=say.count(r["running_max"]), cap=say.count(r["cap"])), evidence)

@@ -8,6 +8,11 @@ from analyzer.diagnosis.model import Answered, Evidence
 from analyzer.diagnosis.numbers import rounded, whole
 from analyzer.diagnosis.questions import questions
 
+_NO_CAPACITY = "The pool's size, or what a request holds of it, is not in the capture."
+_NO_DEMAND = "Running and waiting requests are not both in the capture."
+_DEMAND = "The pool takes about {ceiling} of {tokens}; up to {most} were running and waiting at {clock}, and {mean} on average."
+_BURST = "The average is below the ceiling, so that the peak was a burst that clears by itself."
+
 
 def answer(case: Case) -> Answered:
     q = questions()["demand_over_ceiling"]
@@ -16,25 +21,26 @@ def answer(case: Case) -> Answered:
         return nothing
     r = case.row("demand_over_ceiling")
     if r["ceiling_requests"] is None:
-        return q.answer(
-            case.instance, "cannot_tell", "The pool's size, or what a request holds of it, is not in the capture.",
-            missing=q.missing(case.engine),
-        )  # fmt: skip
+        return q.answer(case.instance, "cannot_tell", _NO_CAPACITY, missing=q.missing(case.engine))
     evidence = (
         Evidence("tokens held by a running request, mean", whole(r["tokens_per_request"]), "tokens"),
         Evidence("capacity", whole(r["capacity_tokens"]), "tokens"),
         Evidence("ceiling", rounded(r["ceiling_requests"]), "requests"),
         Evidence("running and waiting, highest", r["demand_max"], "requests", r["demand_ts"], r["demand_ts"]),
+        Evidence("running and waiting, mean", rounded(r["demand_mean"]), "requests", case.window.start, case.window.end),
     )
     if r["demand_share"] is None:
-        return q.answer(
-            case.instance, "cannot_tell", "Running and waiting requests are not both in the capture.", evidence, q.missing(case.engine)
+        return q.answer(case.instance, "cannot_tell", _NO_DEMAND, evidence, q.missing(case.engine))
+    said = [
+        _DEMAND.format(
+            ceiling=say.count(r["ceiling_requests"], "request"),
+            tokens=say.count(r["tokens_per_request"], "token"),
+            most=say.count(r["demand_max"]),
+            clock=say.clock(r["demand_ts"]),
+            mean=say.count(r["demand_mean"]),
         )
+    ]
     over = r["demand_share"] > 1
-    return q.answer(
-        case.instance,
-        "yes" if over else "no",
-        f"The pool takes about {say.count(r['ceiling_requests'], 'request')} of {say.count(r['tokens_per_request'])} tokens; "
-        f"up to {say.count(r['demand_max'])} were running and waiting at {say.clock(r['demand_ts'])}.",
-        evidence,
-    )
+    if over and r["demand_mean_share"] is not None and r["demand_mean_share"] <= 1:
+        said.append(_BURST)
+    return q.answer(case.instance, "yes" if over else "no", " ".join(said), evidence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analyzer.diagnosis import say
-from analyzer.diagnosis.case import Case, no_reports
+from analyzer.diagnosis.case import Case, Row, no_reports
 from analyzer.diagnosis.model import Answered, Evidence
 from analyzer.diagnosis.numbers import rounded
 from analyzer.diagnosis.questions import questions
@@ -16,7 +16,7 @@ def answer(case: Case) -> Answered:
     inside = r["counted_inside"] if r["counted_inside"] is not None else r["reported_inside"]
     if before is None or inside is None:
         known = inside if inside is not None else before if before is not None else r["reported_last"]
-        if known is not None and not case.broke:
+        if known is not None and not case.queue_broke:
             return q.answer(
                 case.instance, "no", f"Hit rate {say.share(known)}; there is no incident to compare with.",
                 (Evidence("hit rate", rounded(known), "share"),),
@@ -30,11 +30,26 @@ def answer(case: Case) -> Answered:
     evidence = (
         Evidence("hit rate outside the incident", rounded(before), "share"),
         Evidence("hit rate inside", rounded(inside), "share"),
+        Evidence("tokens evicted in the incident", r["evicted_tokens_inside"], "tokens"),
+        Evidence("tokens evicted outside it", r["evicted_tokens_outside"], "tokens"),
     )
     fell = before >= 0.1 and inside < 0.5 * before
     return q.answer(
         case.instance,
         "yes" if fell else "no",
-        f"Prefix hits were {say.share(before)} of prompt tokens outside the incident and {say.share(inside)} inside.",
+        f"Prefix hits were {say.share(before)} of prompt tokens outside the incident and {say.share(inside)} inside."
+        f"{_order(r) if fell else ''}",
         evidence,
     )
+
+
+def _order(r: Row) -> str:
+    """Which came first: the fall, or the full pool that evicts what is cached."""
+    fell, full = r["fell_from_ts"], r["full_from_ts"]
+    if fell is None:
+        return ""
+    if full is None:
+        return f" It fell from {say.clock(fell)} UTC on, and the pool was never full: other prompts came, or the cache was lost."
+    if full <= fell:
+        return f" It fell from {say.clock(fell)} UTC on, after the pool had filled up (from {say.clock(full)}): a consequence of L1."
+    return f" It fell from {say.clock(fell)} UTC on, before the pool was full (from {say.clock(full)}): more prefill came first."

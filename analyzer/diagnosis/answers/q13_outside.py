@@ -21,11 +21,22 @@ def answer(case: Case) -> Answered:
         parts.append(f"silence for {say.seconds(r['silence_max_s'])} with requests waiting")
     if r["runs"] > 1:
         parts.append(f"{say.count(r['runs'] - 1, 'restart')}")
+    if r["stuck_s"] is not None:
+        parts.append(f"nothing running for {say.seconds(r['stuck_s'])} with up to {say.count(r['stuck_waiting_max'], 'request')} waiting")
+    if r["giants"]:
+        parts.append(f"a prompt of {say.count(r['giant_tokens'])} tokens, more than the whole pool ({say.count(r['pool_tokens'])} tokens)")
+    if r["refusals"]:
+        parts.append(f"{say.count(r['refusals'], 'request')} refused or aborted because the pool could never hold them")
     evidence = (
         Evidence("process lifetimes", r["runs"], ""),
         Evidence("crashes", r["crashes"], "", r["crash_ts"], r["crash_ts"], r["crash_source"] or ""),
         Evidence("watchdog alarms", r["watchdogs"], ""),
         Evidence("longest silence with requests waiting", rounded(r["silence_max_s"]), "s"),
+        Evidence("nothing running while requests waited", rounded(r["stuck_s"]), "s", r["stuck_from_ts"], r["stuck_until_ts"]),
+        Evidence("longest prompt that got no token", r["giant_tokens"], "tokens", r["giant_ts"]),
+        Evidence(
+            "refused for their size", r["refusals"], "requests", r["refused_from_ts"], r["refused_until_ts"], r["refused_source"] or ""
+        ),
         Evidence("rejections", r["rejections"], ""),
         Evidence("warnings", r["warnings"], ""),
     )

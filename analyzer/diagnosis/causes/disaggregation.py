@@ -3,31 +3,95 @@
 from __future__ import annotations
 
 from analyzer.diagnosis import say
-from analyzer.diagnosis.case import Case
+from analyzer.diagnosis.case import Case, Row
 from analyzer.diagnosis.causes.finding import PRECEDENCE, finding
-from analyzer.diagnosis.model import Cause, Confidence, Finding, Window
+from analyzer.diagnosis.model import Confidence, Finding, Window
+
+# Queues of requests whose KV is on its way from one server to the other.
+_ON_THE_WAY = {
+    "transfer": "had their KV in transfer to the decode side",
+    "inflight": "were done with prefill, and their KV was still being sent",
+    "kv_fetch": "waited for their KV to be fetched from another server",
+}
 
 
 def disaggregated_queues(case: Case) -> list[Finding]:
     """Queues that only a disaggregated server has, and that its ordinary one does not show."""
+    return sorted([*transfers_waited_for(case), *_prealloc(case), *_bootstrap(case)], key=lambda f: PRECEDENCE.index(f.cause))
+
+
+def transfers_waited_for(case: Case) -> list[Finding]:
+    """Requests that waited for KV from the other side; surer where the queue grew and transfers were seen to take longer."""
     r = case.row("pd_queues")
-    full = (r["usage_prealloc_p50"] or 0) >= case.limits["full_usage"]
-    known: tuple[tuple[str, Cause, Confidence, str], ...] = (
-        ("prealloc", "l1_bound", "medium", "waited on the decode side for room in its KV pool (L1), which was used to "
-         f"{say.share(r['usage_prealloc_p50'])} at the median")
-        if full
-        else ("prealloc", "insufficient_data", "low", "waited on the decode side for KV space, though its pool was not full"),
-        ("transfer", "transfer_bound", "low", "had their KV in transfer to the decode side"),
-        ("inflight", "transfer_bound", "low", "were done with prefill, and their KV was still being sent"),
-        ("kv_fetch", "transfer_bound", "low", "waited for their KV to be fetched"),
-        ("bootstrap", "insufficient_data", "low", "waited for the two sides' handshake; the other side's log is needed"),
-    )  # fmt: skip
-    found = [
-        finding(
-            case, cause, confidence, f"No ordinary queue broke, but up to {say.count(r[f'{name}_max'], 'request')} {why}.",
-            Window(None, None), ("pd_queues", "l1_full"),
-        )
-        for name, cause, confidence, why in known
-        if (r[f"{name}_max"] or 0) >= case.limits["pd_queue"] and (r[f"{name}_request_s"] or 0) >= 2 * case.limits["queue_request_s"]
-    ]  # fmt: skip
-    return sorted(found, key=lambda f: PRECEDENCE.index(f.cause))
+    found = []
+    for queue, why in _ON_THE_WAY.items():
+        if not _long(case, queue) or (queue == "kv_fetch" and _from_l2(case)):
+            continue
+        grew = (r[f"{queue}_peak_ts"] - r[f"{queue}_from_ts"]).total_seconds() >= 10
+        slower = r["transfer_held_s"] is not None and r["transfer_held_s"] >= case.limits["load_factor"] * (r["transfer_usual_s"] or 0.0)
+        room = (r["usage_transfer_p50"] or 0.0) < case.limits["full_usage"]
+        confidence: Confidence = "medium" if grew and room and slower else "low"
+        sentence = "Up to {n} {why} {when}{took}, while the pool was used to {usage} at the median.{other}"
+        found.append(
+            finding(
+                case, "transfer_bound", confidence,
+                sentence.format(
+                    n=say.count(r[f"{queue}_max"], "request"), why=why, when=say.span(r[f"{queue}_from_ts"], r[f"{queue}_until_ts"]),
+                    took=_took(r), usage=say.share(r["usage_transfer_p50"]), other=_other(case, r),
+                ),
+                _window(r, queue), ("pd_queues", "l1_full"),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _from_l2(case: Case) -> bool:
+    """True when what vLLM fetches comes from a tier below L1, as far as the capture shows one at work."""
+    r = case.row("l2_bottleneck")
+    return bool(r["l2_moved_by"] or r["operations"]) and not case.row("pd_queues")["transfers"]
+
+
+def _prealloc(case: Case) -> list[Finding]:
+    r = case.row("pd_queues")
+    if not _long(case, "prealloc"):
+        return []
+    n = say.count(r["prealloc_max"], "request")
+    used = say.share(r["usage_prealloc_p50"])
+    if (r["usage_prealloc_p50"] or 0) >= case.limits["full_usage"]:
+        sentence = f"Up to {n} waited on the decode side for room in its KV pool (L1), which was used to {used} at the median."
+        return [finding(case, "l1_bound", "medium", sentence, _window(r, "prealloc"), ("pd_queues", "l1_full"))]
+    sentence = f"Up to {n} waited on the decode side for KV space, though its pool was not full (used to {used} at the median)."
+    return [finding(case, "insufficient_data", "low", sentence, _window(r, "prealloc"), ("pd_queues", "l1_full"))]
+
+
+def _bootstrap(case: Case) -> list[Finding]:
+    r = case.row("pd_queues")
+    if not _long(case, "bootstrap"):
+        return []
+    sentence = f"Up to {say.count(r['bootstrap_max'], 'request')} waited for the two sides' handshake; " + (
+        _other(case, r).strip() if r["other_instance"] else "the other side's log is needed."
+    )
+    return [finding(case, "insufficient_data", "low", sentence, _window(r, "bootstrap"), ("pd_queues", "l1_full"))]
+
+
+def _long(case: Case, queue: str) -> bool:
+    r = case.row("pd_queues")
+    return (r[f"{queue}_max"] or 0) >= case.limits["pd_queue"] and (r[f"{queue}_request_s"] or 0) >= 2 * case.limits["queue_request_s"]
+
+
+def _window(r: Row, queue: str) -> Window:
+    return Window(r[f"{queue}_from_ts"], r[f"{queue}_until_ts"])
+
+
+def _took(r: Row) -> str:
+    if r["transfer_held_s"] is None or r["transfer_usual_s"] is None:
+        return ""
+    return f" (a transfer took {say.seconds(r['transfer_held_s'])} on average, {say.seconds(r['transfer_usual_s'])} at other times)"
+
+
+def _other(case: Case, r: Row) -> str:
+    """What the other side held, where it is in the capture too."""
+    if r["other_instance"] is None:
+        return ""
+    full = (r["other_usage_max"] or 0) >= case.limits["full_usage"]
+    return f" The {r['other_role']} side's pool was used to at most {say.share(r['other_usage_max'])}" + (": it was full." if full else ".")

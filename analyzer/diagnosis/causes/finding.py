@@ -7,7 +7,9 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any, get_args
 
+from analyzer.diagnosis.advice import advise
 from analyzer.diagnosis.case import Case
+from analyzer.diagnosis.known import known
 from analyzer.diagnosis.model import Cause, Confidence, Finding, Window
 from analyzer.formats.versions import version_key
 
@@ -18,11 +20,6 @@ LEVELS: tuple[Confidence, ...] = ("low", "medium", "high")
 @lru_cache(maxsize=1)
 def _causes() -> dict[str, Any]:
     return tomllib.loads(resources.files("analyzer.diagnosis").joinpath("causes.toml").read_text(encoding="utf-8"))
-
-
-def advice(cause: Cause) -> str:
-    """What to do about a cause."""
-    return str(_causes()["advice"].get(cause, ""))
 
 
 def is_covered(engine: str | None, version_min: str | None) -> bool:
@@ -47,4 +44,6 @@ def finding(
     rests_on: tuple[str, ...],
     reasons: tuple[str, ...] = (),
 ) -> Finding:
-    return Finding(cause, confidence, sentence, case.instance, window, rests_on, reasons, advice(cause))
+    """A finding of this case, with the advice that fits its engine, version and numbers."""
+    advice, leave_alone = advise(cause, case.engine, case.versions, known(case))
+    return Finding(cause, confidence, sentence, case.instance, window, rests_on, reasons, advice, leave_alone)

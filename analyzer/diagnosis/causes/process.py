@@ -15,22 +15,30 @@ def _in_hand(row: Row) -> str:
     return f"{say.count(running, 'request')} running and {say.count(waiting)} waiting at its last report"
 
 
-def crashes(case: Case, ends: list[Row]) -> list[Finding]:
+def _failed(row: Row) -> str:
+    """What the records of requests say of that time."""
+    return f" {say.count(row['failed_requests'], 'request')} failed around it." if row["failed_requests"] else ""
+
+
+def crashes(case: Case) -> list[Finding]:
+    """The processes that died."""
     return [
         finding(
             case, "crash", "high",
             f"The process died at {say.clock(e['crash_ts'])} UTC ({e['crash_text']}): {_in_hand(e)}"
-            + (f"; it was back at {say.clock(e['next_start_ts'])}." if e["next_start_ts"] else "."),
+            + (f"; it was back at {say.clock(e['next_start_ts'])}." if e["next_start_ts"] else ".")
+            + _failed(e),
             Window(e["crash_ts"], e["next_start_ts"] or e["last_ts"]), ("outside_scheduler",), (e["crash_source"] or "",),
         )
-        for e in ends
+        for e in case.ends
         if e["crash_ts"] is not None
     ]  # fmt: skip
 
 
-def hangs(case: Case, ends: list[Row], silences: list[Row]) -> list[Finding]:
+def hangs(case: Case) -> list[Finding]:
+    """Work in hand and no progress: a watchdog alarm, or silence."""
     found = []
-    for e in ends:
+    for e in case.ends:
         work = (e["waiting_last"] or 0) > 0
         limit = max(case.limits["hang_silence_s"], 3 * (e["hold_s"] or 0))
         silent = (work or e["no_token"]) and (e["silent_s"] or 0) > limit
@@ -50,7 +58,7 @@ def hangs(case: Case, ends: list[Row], silences: list[Row]) -> list[Finding]:
                 Window(start, e["last_ts"]), ("outside_scheduler",), (e["watchdog_source"] or "",),
             )
         )  # fmt: skip
-    for s in silences:
+    for s in case.silences:
         token = " and not one token made" if s["no_token"] else ""
         found.append(
             finding(
@@ -63,9 +71,10 @@ def hangs(case: Case, ends: list[Row], silences: list[Row]) -> list[Finding]:
     return found
 
 
-def restarts(case: Case, ends: list[Row]) -> list[Finding]:
+def restarts(case: Case) -> list[Finding]:
+    """Processes that ended and were followed by another one."""
     found = []
-    for e in ends:
+    for e in case.ends:
         if e["next_start_ts"] is None:
             continue
         gap = (e["next_start_ts"] - (e["shutdown_ts"] or e["last_ts"])).total_seconds()
@@ -80,7 +89,7 @@ def restarts(case: Case, ends: list[Row]) -> list[Finding]:
         found.append(
             finding(
                 case, "restart", "high",
-                f"The process {told} and a new one started at {say.clock(e['next_start_ts'])}: {_in_hand(e)}{lost}.",
+                f"The process {told} and a new one started at {say.clock(e['next_start_ts'])}: {_in_hand(e)}{lost}.{_failed(e)}",
                 Window(e["shutdown_ts"] or e["last_ts"], e["next_start_ts"]), ("outside_scheduler",),
             )
         )  # fmt: skip

@@ -1,17 +1,18 @@
-"""No queue broke: retractions, slow decode, or nothing."""
+"""No cause was found: an all-clear, or what stands in its way."""
 
 from __future__ import annotations
 
 from analyzer.diagnosis import say
-from analyzer.diagnosis.case import Case, Row
-from analyzer.diagnosis.causes.disaggregation import disaggregated_queues
+from analyzer.diagnosis.case import Case
 from analyzer.diagnosis.causes.finding import finding
-from analyzer.diagnosis.causes.words import thrown_out, worst_ttft
-from analyzer.diagnosis.model import Confidence, Finding, Window
+from analyzer.diagnosis.causes.words import worst_ttft
+from analyzer.diagnosis.model import Cause, Confidence, Finding, Window
+from analyzer.diagnosis.numbers import finite
+from analyzer.language import _
 
 
-def no_queue(case: Case, slow: Row | None, ends: list[Row]) -> list[Finding]:
-    """No queue broke: retractions, slow decode, or nothing."""
+def nothing_broke(case: Case) -> list[Finding]:
+    """What is left where no cause was found: an all-clear, or what stands in its way."""
     if case.idle and not case.row("ttft_broke")["ttft_n"]:
         return [
             finding(
@@ -21,40 +22,13 @@ def no_queue(case: Case, slow: Row | None, ends: list[Row]) -> list[Finding]:
                 Window(None, None), ("ttft_broke", "queue_on_l1"),
             )
         ]  # fmt: skip
-    found = []
-    r = case.row("retracted")
-    if r["retraction_events"] or r["retracted_requests"] or r["preemptions"]:
-        found.append(
-            finding(
-                case, "l1_bound", "medium",
-                f"The KV pool in HBM (L1) overflowed{thrown_out(case)}, though no queue to speak of formed.",
-                Window(r["first_ts"], r["last_ts"]), ("retracted", "l1_full"),
-            )
-        )  # fmt: skip
-    if slow is not None and (slow["slow_s"] or 0) >= case.limits["decode_min_s"]:
-        found.append(
-            finding(
-                case, "decode_bound", "medium",
-                f"Nothing waited and the pool had room, but {say.span(slow['start_ts'], slow['end_ts'])} each token took "
-                f"{slow['token_slow_s'] * 1000:.0f} ms against {slow['token_base_s'] * 1000:.0f} ms at best, with "
-                f"{say.count(slow['running_slow'], 'request')} running.",
-                Window(slow["start_ts"], slow["end_ts"]), ("queue_on_l1", "l1_full"),
-            )
-        )  # fmt: skip
-    found += disaggregated_queues(case)
     ttft = case.row("ttft_broke")
     skew = case.row("load_skewed")
     worst = worst_ttft(ttft)
-    if not found and worst is not None and worst[0] > case.limits["ttft_s"]:
-        return [
-            finding(
-                case, "insufficient_data", "low",
-                f"P99 TTFT was {worst[1]} although no queue broke: the capture does not tell where the time went.",
-                Window(None, None), ("ttft_broke", "ttft_split"),
-            )
-        ]  # fmt: skip
-    left = ends[-1]["waiting_last"] if ends else None
-    if not found and (left or 0) >= case.limits["open_queue"]:
+    if case.ttft_broke or (worst is not None and worst[0] > case.limits["ttft_s"]):
+        return [_slow_without_queue(case)]
+    left = case.ends[-1]["waiting_last"] if case.ends else None
+    if (left or 0) >= case.limits["open_queue"]:
         return [
             finding(
                 case, "insufficient_data", "low",
@@ -63,7 +37,7 @@ def no_queue(case: Case, slow: Row | None, ends: list[Row]) -> list[Finding]:
             )
         ]  # fmt: skip
     failed = ttft["errors_n"]
-    if not found and failed >= 3 and failed >= case.limits["failed_share"] * ttft["requests_n"]:
+    if failed >= 3 and failed >= case.limits["failed_share"] * ttft["requests_n"]:
         return [
             finding(
                 case, "insufficient_data", "low",
@@ -72,22 +46,71 @@ def no_queue(case: Case, slow: Row | None, ends: list[Row]) -> list[Finding]:
                 Window(None, None), ("ttft_broke", "outside_scheduler"),
             )
         ]  # fmt: skip
-    if not found:
-        known = "TTFT was not recorded" if not ttft["ttft_n"] else "TTFT did not break either"
-        peak = case.row("l1_full")["usage_max"]
-        running = (ends[-1]["running_last"] or 0) if ends and not case.has_log else 0
-        confidence: Confidence = "low" if running or peak is None or not case.running_reports else "high" if ttft["ttft_n"] else "medium"
-        found.append(
-            finding(
-                case, "none", confidence,
-                f"No queue broke: {_at_most_waited(ttft['waiting_peak'])}, KV usage peaked at "
-                f"{say.share(peak)}; {known}."
-                + (f" {skew['ranks']} ranks reported." if (skew["ranks"] or 0) > 1 else "")
-                + (f" The capture ends with {say.count(running)} running: only a log would show a crash then." if running else ""),
-                Window(None, None), ("ttft_broke", "l1_full", "outside_scheduler"),
-            )
+    known = "TTFT was not recorded" if not ttft["ttft_n"] else "TTFT did not break either"
+    peak = case.row("l1_full")["usage_max"]
+    running = (case.ends[-1]["running_last"] or 0) if case.ends and not case.has_log else 0
+    confidence: Confidence = "low" if running or peak is None or not case.running_reports else "high" if ttft["ttft_n"] else "medium"
+    return [
+        finding(
+            case, "none", confidence,
+            f"No queue broke: {_at_most_waited(ttft['waiting_peak'])}, KV usage peaked at "
+            f"{say.share(peak)}; {known}."
+            + (f" {skew['ranks']} ranks reported." if (skew["ranks"] or 0) > 1 else "")
+            + (f" The capture ends with {say.count(running)} running: only a log would show a crash then." if running else ""),
+            Window(None, None), ("ttft_broke", "l1_full", "outside_scheduler"),
+        )
+    ]  # fmt: skip
+
+
+def _slow_without_queue(case: Case) -> Finding:
+    """First tokens that came late although no queue broke: what question 2 tells of where the time went."""
+    split = case.row("ttft_split")
+    measured = split["prefill_source"] in ("requests", "histograms")
+    prefill, queue = split["prefill_share"] or 0.0, split["queue_share"] or 0.0
+    dominant = case.limits["dominant_share"]
+    cause: Cause = "insufficient_data"
+    confidence: Confidence = "low"
+    if measured and dominant <= prefill <= 1.0:
+        cause = "prefill_bound"
+        confidence = "medium" if prefill >= case.limits["high_share"] else "low"
+        where = _(
+            "{part} of the mean of {mean} went into prefill: prompts were long, or prefill was slow.",
+            part=say.share(prefill), mean=say.seconds(split["ttft_mean_s"]),
         )  # fmt: skip
-    return found
+    elif split["split_source"] in ("requests", "histograms") and dominant <= queue <= 1.0:
+        where = _(
+            "{part} of the mean of {mean} was spent in the queue, in waits too short for the reports to show.",
+            part=say.share(queue), mean=say.seconds(split["ttft_mean_s"]),
+        )  # fmt: skip
+    elif measured and queue + prefill <= 1.0 - dominant:
+        where = _(
+            "Queue and prefill were only {part} of the mean of {mean}: the rest went by outside the scheduler.",
+            part=say.share(queue + prefill), mean=say.seconds(split["ttft_mean_s"]),
+        )  # fmt: skip
+    else:
+        where = _("The capture does not tell where the time went.")
+    return finding(case, cause, confidence, f"{_how_slow(case)} {where}", case.window, ("ttft_broke", "ttft_split"))
+
+
+def _how_slow(case: Case) -> str:
+    """How bad it was: against the usual, and for how many."""
+    ttft = case.row("ttft_broke")
+    inside = finite(ttft["ttft_p99_inside_s"]) if case.ttft_broke else None
+    worst = worst_ttft(ttft)
+    took = say.seconds(inside) if inside is not None else worst[1] if worst is not None else _("over what is usual")
+    if not case.ttft_broke:
+        return _("P99 TTFT was {took} although no queue broke.", took=took)
+    usual = ttft["ttft_usual_s"]
+    if inside is not None and usual and inside >= case.limits["ttft_factor"] * usual:
+        return _(
+            "P99 TTFT was {took} {when} although no queue broke: {slow} came late, and the P99 was {times} times the usual {usual}.",
+            took=took, when=case.when(), slow=say.count(ttft["slow_n"], "first token"), times=f"{inside / usual:,.0f}",
+            usual=say.seconds(usual),
+        )  # fmt: skip
+    return _(
+        "P99 TTFT was {took} {when} although no queue broke: {slow} came late.",
+        took=took, when=case.when(), slow=say.count(ttft["slow_n"], "first token"),
+    )  # fmt: skip
 
 
 def _at_most_waited(peak: int | None) -> str:

@@ -7,6 +7,7 @@ from analyzer.diagnosis.case import Case
 from analyzer.diagnosis.causes.finding import finding
 from analyzer.diagnosis.causes.words import worst_ttft
 from analyzer.diagnosis.model import Cause, Finding, Window
+from analyzer.language import _
 
 
 def nothing_known(case: Case, process: list[Cause]) -> Finding:
@@ -23,7 +24,13 @@ def nothing_known(case: Case, process: list[Cause]) -> Finding:
     worst = worst_ttft(case.row("ttft_broke"))
     if worst is not None:
         more += f" What is known: P99 TTFT was {worst[1]}."
+    if case.row("ttft_broke")["throughput_broke"]:
+        more += _(
+            " What is known: generation throughput fell to less than {share} of the usual {when}, with requests running.",
+            share=say.share(case.limits["throughput_fall"]), when=case.when(),
+        )  # fmt: skip
     return finding(
         case, "insufficient_data", "low", f"This capture cannot tell what happened: {why}.{more}",
-        Window(None, None), ("ttft_broke", "l1_full", "queue_on_l1", "outside_scheduler"),
+        case.window if case.row("ttft_broke")["throughput_broke"] else Window(None, None),
+        ("ttft_broke", "l1_full", "queue_on_l1", "outside_scheduler"),
     )  # fmt: skip

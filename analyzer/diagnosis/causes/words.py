@@ -1,4 +1,4 @@
-"""What several causes say of the same rows."""
+"""What several causes say of the same rows, each as a whole sentence."""
 
 from __future__ import annotations
 
@@ -11,24 +11,42 @@ from analyzer.diagnosis.case import Case, Row
 # A counter shows a preemption one scrape late.
 _AROUND = timedelta(seconds=60)
 
+_RETRACTED = "{requests} had to be retracted."
+_RETRACTED_OVERALL = "{requests} had to be retracted over the whole capture."
+_PREEMPTED = "{preemptions} happened."
+_PREEMPTED_OVERALL = "{preemptions} happened over the whole capture."
+_PREEMPTED_AT_LEAST = "At least {preemptions} happened."
+_THRASH = "The engine threw requests out and took requests in by turns ({cycles} with less than {seconds} between)."
+_RECOMPUTED = "About {share} of the prompt tokens computed meanwhile were computed again because of that ({basis})."
+_BASIS = {"counter": "by the engine's counters", "log": "by the tokens that the log says were gained", "estimate": "an upper estimate"}
 
-def thrown_out(case: Case) -> str:
+
+def thrown_out(case: Case) -> list[str]:
+    """How many requests were retracted or preempted, whether that went round in circles, and what it cost."""
     r = case.row("retracted")
+    within = _within(case)
+    said = []
     if r["retracted_requests"]:
-        return f", and {say.count(r['retracted_requests'], 'request')} had to be retracted{_when_thrown(case)}"
-    if r["preemptions"]:
-        least = "" if r["visible"] == "counter" else "at least "
-        return f", and {least}{say.count(r['preemptions'], 'preemption')} happened{_when_thrown(case)}"
-    return ""
+        said.append((_RETRACTED if within else _RETRACTED_OVERALL).format(requests=say.count(r["retracted_requests"], "request")))
+    elif r["preemptions"]:
+        told = _PREEMPTED if within else _PREEMPTED_OVERALL
+        if r["visible"] != "counter":
+            told = _PREEMPTED_AT_LEAST
+        said.append(told.format(preemptions=say.count(r["preemptions"], "preemption")))
+    if (r["cycles"] or 0) >= case.limits["thrash_cycles"]:
+        said.append(_THRASH.format(cycles=say.count(r["cycles"], "time"), seconds=say.seconds(case.limits["thrash_s"])))
+    if (r["recompute_share"] or 0) >= case.limits["recompute_share"]:
+        said.append(_RECOMPUTED.format(share=say.share(r["recompute_share"]), basis=_BASIS[r["recompute_by"]]))
+    return said
 
 
-def _when_thrown(case: Case) -> str:
-    """Said only where the count is of more than the incident."""
+def _within(case: Case) -> bool:
+    """False where the count is of more than the incident."""
     r, q = case.row("retracted"), case.row("ttft_broke")
-    within = None in (r["first_ts"], r["last_ts"], q["start_ts"], q["end_ts"]) or (
-        r["first_ts"] >= q["start_ts"] - _AROUND and r["last_ts"] <= q["end_ts"] + _AROUND
+    return not case.queue_broke or (
+        None in (r["first_ts"], r["last_ts"], q["start_ts"], q["end_ts"])
+        or (r["first_ts"] >= q["start_ts"] - _AROUND and r["last_ts"] <= q["end_ts"] + _AROUND)
     )
-    return "" if within or not case.broke else " over the whole capture"
 
 
 def worst_ttft(q: Row) -> tuple[float, str] | None:

@@ -1,0 +1,66 @@
+"""Tokens that took long while nothing waited."""
+
+from __future__ import annotations
+
+from analyzer.diagnosis import say
+from analyzer.diagnosis.case import Case, Row
+from analyzer.diagnosis.causes.finding import finding
+from analyzer.diagnosis.model import Confidence, Finding, Window
+from analyzer.language import _
+
+
+def decoded_slowly(case: Case) -> list[Finding]:
+    """Slow decode with an empty queue and room in the pool."""
+    slow = case.slow_decode
+    if slow is None or (slow["slow_s"] or 0) < case.limits["decode_min_s"]:
+        return []
+    confidence: Confidence = "high" if slow["confirmed_by"] else "medium"
+    start = _(
+        "Nothing waited and the pool had room, but {when} each token took {slow} against {base} at best, with {running} running.",
+        when=say.span(slow["start_ts"], slow["end_ts"]), slow=say.seconds(slow["token_slow_s"]), base=say.seconds(slow["token_base_s"]),
+        running=say.count(slow["running_slow"], "request"),
+    )  # fmt: skip
+    return [
+        finding(
+            case, "decode_bound", confidence, " ".join([start, *_batch(slow), *_sources(slow)]),
+            Window(slow["start_ts"], slow["end_ts"]), ("queue_on_l1", "l1_full"),
+        )
+    ]  # fmt: skip
+
+
+def _batch(slow: Row) -> list[str]:
+    """Whether the batch grew, or the steps of the same batch took longer."""
+    if slow["batch"] == "same":
+        return [
+            _(
+                "Batches of that size took {alike} per token at other times, so each step was slower: look at the host and what else ran.",
+                alike=say.seconds(slow["token_alike_s"]),
+            )
+        ]
+    if slow["batch"] == "slower":
+        return [
+            _(
+                "All running ones together made no more tokens than before, so each step was slower, and requests stayed longer for it: "
+                "look at the host and what else ran."
+            )
+        ]
+    if slow["batch"] == "grew":
+        return [
+            _(
+                "The batch had grown from {before}, and more requests share a step: a lower cap would make each token faster.",
+                before=say.count(slow["running_else"], "request"),
+            )
+        ]
+    return []
+
+
+def _sources(slow: Row) -> list[str]:
+    """What else shows it."""
+    told = slow["confirmed_by"]
+    if told == "histogram":
+        return [_("The histogram of the time between tokens shows it too.")]
+    if told == "reports":
+        return [_("The throughput of the reports shows it too.")]
+    if told:
+        return [_("The requests' own times between tokens, as the {observer} saw them, show it too.", observer=told)]
+    return []
