@@ -10,7 +10,7 @@ LOCKENV := .lockenv
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test accuracy lint lock docs clean check-python
+.PHONY: help env demo test thorough accuracy lint lock docs clean check-python
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -27,6 +27,9 @@ test: lint ## Run the linters, the type checker and the tests
 
 accuracy: $(STAMP) ## Print the confusion matrix over the labelled incidents and write docs/accuracy.md
 	@$(BIN)/python tests/incidents/accuracy.py --write docs/accuracy.md
+
+thorough: $(STAMP) ## Run the tests that `make test` leaves out because they are more of the same
+	$(BIN)/pytest -m thorough
 
 lint: $(STAMP) ## Run the linters and the type checker only
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ from typing import Any
 from analyzer.diagnosis import say
 from analyzer.diagnosis.model import Answered, MissingSignal, Window
 from analyzer.diagnosis.questions import questions
+from analyzer.language import _
 
 Row = dict[str, Any]
 
@@ -19,7 +20,7 @@ class Case:
     `incident` 1 is the worst (see the view `incident`); an instance without any has one case too, in which nothing broke.
     `open_ended`: requests were still waiting in the incident at the last report of the capture. `idle`: every report
     shows no running and no waiting request, and not one token was made. `has_log`: an engine's log is in the capture.
-    `ends`, `silences` and `slow_decode` are rows of `_run_end`, `_silence` and `slow_decode`, of the whole instance.
+    `ends`, `silences`, `stalls` and `slow_decode` are rows of `_run_end`, `_silence`, `_stall` and `slow_decode`, of the whole instance.
     `facts` are rows of `fact` by key, of the run whose settings question 14 shows; `versions` the oldest and newest
     version that the engine may have, None where nothing bounds it.
     """
@@ -36,6 +37,7 @@ class Case:
     rows: dict[str, Row]
     ends: tuple[Row, ...]
     silences: tuple[Row, ...]
+    stalls: tuple[Row, ...]
     slow_decode: Row | None
     limits: dict[str, float]
     facts: dict[str, Row] = field(default_factory=dict)
@@ -92,17 +94,18 @@ def no_reports(case: Case, question: str) -> Answered | None:
     q = questions()[question]
     if case.reports and not case.waiting_reports and question in _ABOUT_WAITING:
         return q.answer(
-            case.instance, "cannot_tell", "No report tells how many requests were waiting.",
-            missing=(MissingSignal("waiting requests", "`kvpm formats explain LINE` shows what was read of a scheduler line"),),
+            case.instance, "cannot_tell", _("No report tells how many requests were waiting."),
+            missing=(MissingSignal(_("waiting requests"), _("`kvpm formats explain LINE` shows what was read of a scheduler line")),),
         )  # fmt: skip
     if 0 < case.reports < case.limits["min_reports"] and not case.queue_broke:
-        return q.answer(
-            case.instance, "cannot_tell", f"The capture holds only {say.count(case.reports, 'scheduler report')} of this instance: "
-            "a moment does not show whether a queue broke.", missing=q.missing(case.engine),
-        )  # fmt: skip
+        text = _(
+            "The capture holds only {reports} of this instance: a moment does not show whether a queue broke.",
+            reports=say.count(case.reports, "scheduler report"),
+        )
+        return q.answer(case.instance, "cannot_tell", text, missing=q.missing(case.engine))
     if case.reports:
         return None
     return q.answer(
-        case.instance, "cannot_tell", "The capture holds no scheduler reports of this instance.",
+        case.instance, "cannot_tell", _("The capture holds no scheduler reports of this instance."),
         missing=q.missing(case.engine),
     )  # fmt: skip

@@ -16,15 +16,21 @@ from analyzer.diagnosis.causes.finding import PRECEDENCE, is_covered
 from analyzer.diagnosis.causes.forecast import warnings
 from analyzer.diagnosis.model import Diagnosis, Finding, IncidentDiagnosis, InstanceDiagnosis, Peaks, Window
 from analyzer.diagnosis.questions import questions
+from analyzer.diagnosis.stored_words import stored, stored_reasons
 from analyzer.diagnosis.thresholds import changed, in_force
 from analyzer.diagnosis.verdict import findings
 from analyzer.formats.versions import version_key
-from analyzer.language import _
+from analyzer.language import N_, _
 from analyzer.trace.reader import Trace
 
 # Each is diagnosed; a capture with more than these has one trouble, not many.
 MAX_INCIDENTS = 20
-_NO_REPORT = "no scheduler report in the capture"
+_NO_REPORT = N_("no scheduler report in the capture")
+# Why a peak is lower than another source has it, by the source that was read.
+_MORE_ELSEWHERE = {
+    "log": N_("from the log; the metrics show {value} at another time"),
+    "metrics": N_("from the metrics; the log shows {value} at another time"),
+}
 
 
 def diagnose(trace: Trace) -> Diagnosis:
@@ -33,23 +39,22 @@ def diagnose(trace: Trace) -> Diagnosis:
     names = [r["instance"] for r in rows(con, "SELECT instance FROM _instance ORDER BY instance")]
     instances = [_instance(con, name) for name in names]
     instances.sort(key=lambda i: (_rank(i.verdict), -(i.peaks.waiting or 0), i.instance))
-    sources = rows(con, "SELECT * FROM sources ORDER BY path")
+    sources = [_in_words(s) for s in rows(con, "SELECT * FROM sources ORDER BY path")]
     if instances:
         worst = instances[0]
         verdict, window, peaks, checklist = worst.verdict, worst.window, worst.peaks, worst.checklist
     else:
         empty = next((s for s in sources if s["nothing"]), None)
-        why = (
-            f"{empty['path']} {empty['nothing']}" if empty else "it holds lines of an engine, but no report, event or start-up line of one"
-        )
+        if empty:
+            why = _("This capture cannot tell what happened: {path} {nothing}.", path=empty["path"], nothing=empty["nothing"])
+        else:
+            why = _("This capture cannot tell what happened: it holds lines of an engine, but no report, event or start-up line of one.")
         advice, leave_alone = advise("insufficient_data", None, (None, None), {})
-        verdict = Finding(
-            "insufficient_data", "low", f"This capture cannot tell what happened: {why}.", advice=advice, leave_alone=leave_alone,
-        )  # fmt: skip
-        nothing = dict.fromkeys(("running", "waiting", "kv_usage", "retraction_events", "retracted_requests", "preemptions"), _NO_REPORT)
+        verdict = Finding("insufficient_data", "low", why, advice=advice, leave_alone=leave_alone)
+        nothing = dict.fromkeys(("running", "waiting", "kv_usage", "retraction_events", "retracted_requests", "preemptions"), _(_NO_REPORT))
         window, peaks = Window(None, None), Peaks(notes=nothing)
         checklist = tuple(
-            q.answer("", "cannot_tell", "The capture holds no scheduler report.", missing=q.missing(None)) for q in questions().values()
+            q.answer("", "cannot_tell", _("The capture holds no scheduler report."), missing=q.missing(None)) for q in questions().values()
         )
     found = [verdict] + [f for i in instances for f in i.findings if f is not verdict]
     return Diagnosis(
@@ -64,7 +69,9 @@ def diagnose(trace: Trace) -> Diagnosis:
         facts=tuple(rows(con, "SELECT * FROM fact ORDER BY instance, run_id, key")),
         sources=tuple(sources),
         notes=tuple(_notes(trace, sources)),
-        warnings=tuple(f"{i.instance}: {w}" if len(instances) > 1 else w for i in instances for w in i.warnings),
+        warnings=tuple(
+            _("{instance}: {warning}", instance=i.instance, warning=w) if len(instances) > 1 else w for i in instances for w in i.warnings
+        ),
         cut=any(s["cut"] for s in sources),
         thresholds={name: now for name, (now, _) in changed(in_force(con)).items()},
     )
@@ -75,6 +82,12 @@ def rows(con: duckdb.DuckDBPyConnection, sql: str, *parameters: object) -> list[
     cursor = con.execute(sql, parameters) if parameters else con.execute(sql)
     names = [d[0] for d in cursor.description or []]
     return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+
+
+def _in_words(source: Row) -> Row:
+    """A row of `sources` with what readers wrote of it in the language of the moment."""
+    told = {"nothing": stored(source["nothing"]) or None, "notes": "\n".join(map(stored, (source["notes"] or "").splitlines())) or None}
+    return source | told
 
 
 def _rank(verdict: Finding) -> tuple[int, int]:
@@ -101,6 +114,7 @@ def _instance(con: duckdb.DuckDBPyConnection, name: str) -> InstanceDiagnosis:
         rows={},
         ends=tuple(rows(con, "SELECT * FROM _run_end WHERE instance = ? ORDER BY first_ts", name)),
         silences=tuple(rows(con, "SELECT * FROM _silence WHERE instance = ? ORDER BY start_ts", name)),
+        stalls=tuple(rows(con, "SELECT * FROM _stall WHERE instance = ? ORDER BY start_ts", name)),
         slow_decode=next(iter(rows(con, "SELECT * FROM slow_decode WHERE instance = ?", name)), None),
         limits=in_force(con),
         facts=_facts(con, name, views[questions()["config_asked_for_it"].view][0]["run_id"]),
@@ -177,16 +191,14 @@ def _versions(con: duckdb.DuckDBPyConnection, name: str) -> tuple[str | None, st
     )[0]
     low, high = inferred["lo"], inferred["hi"]
     if low and low == high:
-        return low, high, f"{low} (inferred from its lines)"
+        return low, high, _("{version} (inferred from its lines)", version=low)
     if low and high:
-        return low, high, f"{low} to {high} (inferred from its lines)"
-    if low or high:
-        return (
-            low,
-            high,
-            f"{low} or later (inferred from its lines)" if low else f"up to {high} (inferred from its lines)",
-        )
-    return None, None, "unknown"
+        return low, high, _("{low} to {high} (inferred from its lines)", low=low, high=high)
+    if low:
+        return low, high, _("{version} or later (inferred from its lines)", version=low)
+    if high:
+        return low, high, _("up to {version} (inferred from its lines)", version=high)
+    return None, None, _("unknown")
 
 
 def _peaks(case: Case, peak: Row) -> Peaks:
@@ -194,40 +206,39 @@ def _peaks(case: Case, peak: Row) -> Peaks:
     notes: dict[str, str] = {}
     if not case.reports:
         for name in ("running", "waiting", "kv_usage"):
-            notes[name] = _NO_REPORT
+            notes[name] = _(_NO_REPORT)
     if peak["pool_usage"] is not None and peak["kv_usage"] is not None and peak["pool_usage"] > peak["kv_usage"]:
-        notes["kv_usage"] = f"another pool (sliding window or mamba) was fuller: {peak['pool_usage']:.2f}"
+        notes["kv_usage"] = _("another pool (sliding window or mamba) was fuller: {usage}", usage=say.share(peak["pool_usage"]))
     if peak["other_basis"] is not None:
-        told = {"log": "the log", "metrics": "the metrics"}
         for name in ("running", "waiting", "kv_usage"):
             other = peak[f"other_{name}"]
             if other is not None and peak[name] is not None and other > peak[name]:
                 shown = say.share(other) if name == "kv_usage" else f"{other:,}"
-                notes[name] = f"from {told[peak['basis']]}; {told[peak['other_basis']]} shows {shown} at another time"
+                notes[name] = _(_MORE_ELSEWHERE[peak["basis"]], value=shown)
     events = requests = preemptions = None
     if case.engine == "sglang" or retracted["visible"] == "each":
         requests = retracted["retracted_requests"]
         events = retracted["retraction_events"]
         if retracted["visible"] == "each":
             requests = requests or 0
-        notes["preemptions"] = "not applicable: SGLang retracts"
+        notes["preemptions"] = _("not applicable: SGLang retracts")
         if retracted["visible"] == "counter":
-            notes["retracted_requests"] = "by the engine's counter"
+            notes["retracted_requests"] = _("by the engine's counter")
         if events is None:
-            notes["retraction_events"] = "no log in the capture"
+            notes["retraction_events"] = _("no log in the capture")
         if requests is None:
-            notes["retracted_requests"] = "scrape sglang:num_retracted_requests_total, or keep the log"
+            notes["retracted_requests"] = _("scrape sglang:num_retracted_requests_total, or keep the log")
     elif case.engine == "vllm":
-        notes["retraction_events"] = notes["retracted_requests"] = "not applicable: vLLM preempts"
+        notes["retraction_events"] = notes["retracted_requests"] = _("not applicable: vLLM preempts")
         preemptions = retracted["preemptions"]
         if retracted["visible"] == "counter":
-            notes["preemptions"] = "by the engine's counter, resets understood"
+            notes["preemptions"] = _("by the engine's counter, resets understood")
         elif preemptions is not None:
-            notes["preemptions"] = "at least this many: vLLM V0 prints its count at every fiftieth"
+            notes["preemptions"] = _("at least this many: vLLM V0 prints its count at every fiftieth")
         elif retracted["visible"] == "never":
-            notes["preemptions"] = "vLLM V1 logs no preemption: scrape vllm:num_preemptions_total"
+            notes["preemptions"] = _("vLLM V1 logs no preemption: scrape vllm:num_preemptions_total")
         else:
-            notes["preemptions"] = "vLLM V0 prints every fiftieth preemption only, and none is in the log"
+            notes["preemptions"] = _("vLLM V0 prints every fiftieth preemption only, and none is in the log")
     return Peaks(
         running=peak["running"],
         waiting=peak["waiting"],
@@ -241,10 +252,13 @@ def _peaks(case: Case, peak: Row) -> Peaks:
 
 def _notes(trace: Trace, sources: list[dict[str, Any]]) -> list[str]:
     notes = [
-        _("Threshold {name} is {now}, as shipped {shipped}.", name=name, now=f"{now:g}", shipped=f"{shipped:g}")
+        _("Threshold {name} is {now}, as shipped {shipped}.", name=name, now=format(now, "g"), shipped=format(shipped, "g"))
         for name, (now, shipped) in changed(in_force(trace.con)).items()
     ]
-    notes += [f"{a['source']}: instance {a['instance']} ({a['because']})" for a in trace.manifest.aliases]
+    notes += [
+        _("{source}: instance {instance} ({because})", source=a["source"], instance=a["instance"], because=stored_reasons(a["because"]))
+        for a in trace.manifest.aliases
+    ]
     for s in sources:
-        notes += [f"{s['path']}: {line}" for line in (s["notes"] or "").splitlines()]
+        notes += [_("{source}: {note}", source=s["path"], note=line) for line in (s["notes"] or "").splitlines()]
     return notes

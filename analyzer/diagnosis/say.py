@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
-from analyzer.language import _
+from analyzer import language
+from analyzer.language import N_, _
 from analyzer.units import counted
+
+# What stands between two sentences, and between two clauses, in languages that do not write a blank and a comma.
+_BETWEEN_SENTENCES = {"zh": ""}
+_BETWEEN_CLAUSES = {"zh": "，"}
+# The pools of a model with more than one kind of attention, as the views name them.
+_POOLS = {"full attention": N_("full attention"), "sliding window": N_("sliding window"), "mamba": N_("mamba")}
 
 
 def share(value: float | None) -> str:
@@ -52,3 +60,23 @@ def span(start: datetime | None, end: datetime | None) -> str:
         return _("over the capture")
     pattern = "%H:%M:%S" if start.date() == end.date() else "%Y-%m-%d %H:%M:%S"
     return _("from {start} to {end} UTC", start=start.strftime(pattern), end=end.strftime(pattern))
+
+
+def pool(name: str | None) -> str | None:
+    """Which of several KV pools: `sliding window`; None where there is one."""
+    return None if name is None else _(_POOLS[name])
+
+
+def sentences(parts: Iterable[str]) -> str:
+    """Whole sentences one after the other; empty ones are left out."""
+    return _BETWEEN_SENTENCES.get(language.current(), " ").join(p for p in parts if p)
+
+
+def clauses(parts: Iterable[str]) -> str:
+    """Parts of one statement: `one thing, another thing`; empty ones are left out."""
+    return _BETWEEN_CLAUSES.get(language.current(), ", ").join(p for p in parts if p)
+
+
+def listed(parts: Iterable[str]) -> str:
+    """Things in a row: `one, two, three`; empty ones are left out."""
+    return _(", ").join(p for p in parts if p)

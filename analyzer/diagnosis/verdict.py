@@ -17,6 +17,7 @@ from analyzer.diagnosis.causes.process import crashes, hangs, restarts
 from analyzer.diagnosis.causes.queue import queue_held
 from analyzer.diagnosis.causes.quiet import nothing_broke
 from analyzer.diagnosis.causes.skew import skewed
+from analyzer.diagnosis.causes.stall import ends_without_a_token, stood_still
 from analyzer.diagnosis.causes.unknown import nothing_known
 from analyzer.diagnosis.causes.unschedulable import held_by_nothing_known, never_fits, nothing_runs
 from analyzer.diagnosis.model import Finding
@@ -36,7 +37,7 @@ def findings(cases: Sequence[Case], covered: bool) -> tuple[tuple[Finding, ...],
     """
     main = cases[0]
     process = sorted(
-        [*crashes(main), *hangs(main), *restarts(main)],
+        [*crashes(main), *(hangs(main) or stood_still(main)), *restarts(main)],
         key=lambda f: (f.window.start or datetime.max.replace(tzinfo=UTC), PRECEDENCE.index(f.cause)),
     )
     if not main.enough:
@@ -66,7 +67,7 @@ def incident_findings(case: Case) -> list[Finding]:
         # they are its consequences, or what it was taken for
         return [*before, *(replace(f, confidence="low") for f in held if f.cause != "insufficient_data")] if before else held
     found = [f for family in _WITHOUT_QUEUE for f in family(case)]
-    return found or nothing_broke(case)
+    return found or ends_without_a_token(case) or nothing_broke(case)
 
 
 def _fetched_slowly(case: Case) -> list[Finding]:

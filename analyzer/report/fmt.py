@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from analyzer import language
+from analyzer.diagnosis.say import clauses as clauses
+from analyzer.diagnosis.say import listed as listed
+from analyzer.diagnosis.say import sentences as sentences
 from analyzer.language import N_, _
 from analyzer.units import counted
 
@@ -21,9 +22,6 @@ MONTHS = (
 # A value and its unit must not be torn apart by a line break.
 NBSP = "\u00a0"
 _PERCENT = f"{NBSP}%"
-# What stands between two sentences, and between two clauses, in languages that do not write a blank and a comma.
-_BETWEEN_SENTENCES = {"zh": ""}
-_BETWEEN_CLAUSES = {"zh": "，"}
 
 
 def clean(value: object, limit: int = 300) -> str:
@@ -79,21 +77,6 @@ def clean_block(value: object, limit: int = 3000) -> str:
     if len(text) > limit:
         kept += f"\n… {_more(len(text) - limit)}"
     return kept
-
-
-def sentences(parts: Iterable[str]) -> str:
-    """Whole sentences one after the other; empty ones are left out."""
-    return _BETWEEN_SENTENCES.get(language.current(), " ").join(p for p in parts if p)
-
-
-def clauses(parts: Iterable[str]) -> str:
-    """Parts of one statement: `one thing, another thing`; empty ones are left out."""
-    return _BETWEEN_CLAUSES.get(language.current(), ", ").join(p for p in parts if p)
-
-
-def listed(parts: Iterable[str]) -> str:
-    """Things in a row: `one, two, three`."""
-    return _(", ").join(parts)
 
 
 def not_reported() -> str:

@@ -71,27 +71,32 @@ class Trace:
         self.con = duckdb.connect(":memory:")
         self.con.execute("SET TimeZone = 'UTC'")
         self.con.execute(f"SET memory_limit = '{memory_limit}'")
+        stored = [f for s in self.manifest.sources for f in s.files.values()]
+        # of a small trace planning is most of the work: a second thread only waits, and what is computed once is planned once
+        small = sum(f.rows for f in stored) <= SMALL_ROWS
+        if small:
+            self.con.execute("SET threads = 1")
         for name, moment in (("since", since), ("until", until)):
             text = "NULL" if moment is None else f"TIMESTAMPTZ '{moment.isoformat()}'"
             self.con.execute(f"SET VARIABLE {name} = {text}")
         for name, value in (variables or {}).items():
             self.con.execute(f"SET VARIABLE {name} = {value!r}::DOUBLE")
         try:
-            self._tables()
-            create_views(self.con)
+            self._tables(in_memory=small)
+            create_views(self.con, keep_all=small)
         except (duckdb.IOException, duckdb.InvalidInputException) as error:
             why = (str(error).splitlines() or [""])[0]
             raise KvpmError(
                 f"the stored trace {path} is damaged: {why}", hint="ingest the logs again", exit_code=ExitCode.INPUT_CUT
             ) from error
 
-    def _tables(self) -> None:
+    def _tables(self, in_memory: bool) -> None:
         for table in TABLES.values():
             if table.name == "sources":
                 files = [self.path / self.manifest.sources_file]
             else:
                 files = [self.path / s.files[table.name].path for s in self.manifest.sources if table.name in s.files]
-            make_table(self.con, table, files)
+            make_table(self.con, table, files, in_memory)
 
     def close(self) -> None:
         """Release the connection."""
@@ -104,11 +109,11 @@ class Trace:
         self.close()
 
 
-def make_table(con: duckdb.DuckDBPyConnection, table: Table, files: list[Path]) -> None:
-    """A view over the Parquet files, or an empty table with the same columns when there are none."""
+def make_table(con: duckdb.DuckDBPyConnection, table: Table, files: list[Path], in_memory: bool = False) -> None:
+    """A view over the Parquet files, or a table of their rows; an empty one with the same columns when there are none."""
     if files:
         names = ", ".join("'" + str(f).replace("'", "''") + "'" for f in files)
-        con.execute(f"CREATE VIEW {table.name} AS SELECT * FROM read_parquet([{names}])")
+        con.execute(f"CREATE {'TABLE' if in_memory else 'VIEW'} {table.name} AS SELECT * FROM read_parquet([{names}])")
         return
     empty = pa.table({f.name: pa.array([], f.type) for f in table.arrow})
     con.register(f"_empty_{table.name}", empty)
@@ -116,23 +121,27 @@ def make_table(con: duckdb.DuckDBPyConnection, table: Table, files: list[Path]) 
     con.unregister(f"_empty_{table.name}")
 
 
-# Views that many others read: computed once per opened trace.
+SMALL_ROWS = 300_000
+
+# Views that many others read: computed once per opened trace, also of a large one.
 _KEPT = (
     "_series_used", "_hidden", "_counter_step", "_scrape", "scheduler_clean", "event", "request_best", "fact", "_limits", "run",
-    "_report", "_load", "_wait", "_bucket", "signal_load", "_latency_rise", "signal_latency", "_instance", "incident", "reservation", "queue_state",
-    "timeline", "_run_end", "_l2_moved", "l2_wait",
+    "_report", "_load", "_wait", "_bucket", "signal_load", "_latency_rise", "signal_latency", "_instance", "incident", "reservation",
+    "queue_state", "timeline", "_run_end", "_l2_moved", "l2_wait",
 )  # fmt: skip
+# Rows of these are as many as those of the tables behind them, and few questions read them.
+_NEVER_KEPT = ("metrics", "counter_delta", "_sample")
 
 
 _CREATE = re.compile(r"^CREATE OR REPLACE VIEW (\w+) AS$", re.MULTILINE)
 
 
-def create_views(con: duckdb.DuckDBPyConnection) -> None:
-    """Make every view of the SQL library on a connection that has the tables."""
+def create_views(con: duckdb.DuckDBPyConnection, keep_all: bool = False) -> None:
+    """Make every view of the SQL library on a connection that has the tables; `keep_all` computes each once, now."""
     for file in sql_files():
         for statement in con.extract_statements(file.text):
             view = _CREATE.search(statement.query)
-            if view is None or view[1] not in _KEPT:
+            if view is None or (view[1] not in _KEPT and not (keep_all and view[1] not in _NEVER_KEPT)):
                 con.execute(statement)
                 continue
             con.execute(f"CREATE OR REPLACE TABLE _kept_{view[1]} AS {statement.query[view.end() :]}")

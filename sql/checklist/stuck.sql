@@ -80,6 +80,7 @@ refused AS (
     SELECT
         e.instance,
         count(*) AS refusals,
+        count(*) FILTER (WHERE e.kind = 'abort') AS outgrown,
         min(e.ts) AS refused_from_ts,
         max(e.ts) AS refused_until_ts,
         max(e.tokens) AS refused_tokens,
@@ -87,7 +88,7 @@ refused AS (
     FROM event AS e
     LEFT JOIN pool AS p USING (instance)
     WHERE (e.kind = 'rejection' AND (e.tokens > p.pool_tokens - 64 OR e.text LIKE '%what the engine can hold%' OR e.text LIKE '%than the whole pool has%'))
-        OR (e.kind = 'abort' AND e.text LIKE '%KV pool could not hold%')
+        OR (e.kind = 'abort' AND e.text LIKE '%outgrown the whole KV pool%')
     GROUP BY e.instance
 )
 SELECT
@@ -103,6 +104,7 @@ SELECT
     n.giant_ts,
     n.unsized,
     coalesce(r.refusals, 0) AS refusals,
+    coalesce(r.outgrown, 0) AS outgrown,
     r.refused_from_ts,
     r.refused_until_ts,
     r.refused_tokens,

@@ -42,6 +42,7 @@ VERSIONS = [
 ]
 
 
+@pytest.mark.thorough  # tests/incidents asks the same of newer runs
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_whole_log_gives_the_cause(name: str) -> None:
     found = diagnosis_of(text(render(name, newest(name))))
@@ -127,6 +128,7 @@ def test_what_a_capture_lost_makes_no_wrong_cause(loss: str, name: str) -> None:
         assert found.confidence == "low", found.sentence
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["sglang_l1_bound", "sglang_cap_bound", "sglang_healthy"])
 def test_milliseconds_and_ranks_change_nothing(name: str) -> None:
     plain = diagnosis_of(text(render(name, newest(name))))
@@ -136,6 +138,7 @@ def test_milliseconds_and_ranks_change_nothing(name: str) -> None:
         assert getattr(other.peaks, peak) == getattr(plain.peaks, peak), peak
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["sglang_l1_bound", "vllm_l1_bound"])
 def test_ranks_add_up(name: str) -> None:
     one = diagnosis_of(text(render(name, newest(name)))).peaks
@@ -166,6 +169,7 @@ def _at(seconds: float) -> datetime:
     return (START + timedelta(seconds=seconds)).replace(tzinfo=UTC)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", TROUBLED)
 def test_a_window_in_the_incident_shows_it(name: str) -> None:
     whole = text(render(name, newest(name)))

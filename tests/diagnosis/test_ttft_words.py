@@ -45,7 +45,7 @@ def case(row: dict[str, Any], ttft: dict[str, Any] | None = None, slow: dict[str
     rows |= {"q01_ttft": ttft or BROKE, "q02_ttft_split": row}
     return Case(
         instance="i", incident=1, engine="vllm", reports=100, waiting_reports=100, running_reports=100, open_ended=False, idle=False,
-        has_log=True, rows=rows, ends=(), silences=(), slow_decode=slow, limits=dict(thresholds()),
+        has_log=True, rows=rows, ends=(), silences=(), stalls=(), slow_decode=slow, limits=dict(thresholds()),
     )  # fmt: skip
 
 

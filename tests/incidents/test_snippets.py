@@ -7,7 +7,9 @@ from judging import UNKNOWN, verdict
 from snippets import SNIPPETS, Snippet
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "snippet", [pytest.param(s, id=s.name, marks=[pytest.mark.thorough] if n % 2 else []) for n, s in enumerate(SNIPPETS)]
+)
 def test_a_snippet_proves_no_more_than_it_shows(snippet: Snippet) -> None:
     cause, confidence, sentence = verdict({snippet.file: snippet.text.encode()})
     said = f"{cause} ({confidence}): {sentence}"

@@ -6,7 +6,7 @@ import gzip
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,14 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Reader:
     return found
 
 
+EVERY_DAY = ("l1_bound_sglang", "l1_bound_vllm", "cap_bound_sglang", "dp_sglang", "restart_sglang", "prefill_bound_vllm")
+
+
+def each(names: Iterable[str]) -> list[Any]:
+    """The cases as parameters; those beside EVERY_DAY show more of the same."""
+    return [pytest.param(name, marks=[] if name in EVERY_DAY else pytest.mark.thorough) for name in names]
+
+
 ALL = ("server.log", "metrics.*", "client.*")
 
 
@@ -90,7 +98,7 @@ def ttft_bounds(name: str) -> list[float]:
     return sorted(float(b) for b in bounds - {"+Inf"})
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_metrics_alone_show_their_peaks_and_counters(read: Reader, name: str) -> None:
     told, found = expected(name)["truth"]["metrics"], read(name, "metrics.*")
     peaks = found.diagnosis.peaks
@@ -102,7 +110,7 @@ def test_metrics_alone_show_their_peaks_and_counters(read: Reader, name: str) ->
     assert found.rows["instances"] == (1,)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_metrics_alone_never_give_a_wrong_cause_with_confidence(read: Reader, name: str) -> None:
     label, verdict = expected(name), read(name, "metrics.*").diagnosis.verdict
     assert verdict.cause in (*label["cause"], "insufficient_data") or verdict.confidence == "low", verdict.sentence
@@ -112,12 +120,12 @@ def test_metrics_alone_never_give_a_wrong_cause_with_confidence(read: Reader, na
 NEED_THE_LOG = ("cap_bound_sglang", "cap_bound_vllm", "reservation_bound_sglang", "crash_vllm", "hang_sglang")
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in NEED_THE_LOG])
+@pytest.mark.parametrize("name", each(n for n in NAMES if n not in NEED_THE_LOG))
 def test_metrics_alone_are_enough_where_no_argument_is_needed(read: Reader, name: str) -> None:
     assert read(name, "metrics.*").diagnosis.verdict.cause == expected(name)["cause"][0]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_ttft_of_the_histogram_is_within_a_bucket_of_the_clients(read: Reader, name: str) -> None:
     told, bounds = expected(name)["truth"]["clients"], ttft_bounds(name)
     p50, p99, n = read(name, "metrics.*").rows["histogram"]
@@ -127,7 +135,7 @@ def test_ttft_of_the_histogram_is_within_a_bucket_of_the_clients(read: Reader, n
     assert told["ttft_s"]["n"] - 4 <= n <= told["ttft_s"]["n"]
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if expected(n)["truth"]["metrics"]["l1_at_peak"]])
+@pytest.mark.parametrize("name", each(n for n in NAMES if expected(n)["truth"]["metrics"]["l1_at_peak"]))
 def test_the_three_states_of_l1_add_up(read: Reader, name: str) -> None:
     told, rows = expected(name)["truth"]["metrics"]["l1_at_peak"], read(name, "metrics.*").rows
     used, evictable, available, capacity = rows["l1"]
@@ -170,7 +178,7 @@ def test_a_counter_that_falls_is_a_new_process(read: Reader) -> None:
     assert read("healthy_sglang", "metrics.*").rows["runs"] == (1,)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_clients_alone_give_ttft_and_no_cause(read: Reader, name: str) -> None:
     told, found = expected(name)["truth"]["clients"], read(name, "client.*")
     p50, p99, n = found.rows["ttft"]
@@ -180,7 +188,7 @@ def test_clients_alone_give_ttft_and_no_cause(read: Reader, name: str) -> None:
     assert (found.diagnosis.verdict.cause, found.diagnosis.verdict.confidence) == ("insufficient_data", "low")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_together_they_are_one_server_on_one_clock(read: Reader, name: str) -> None:
     rows = read(name, *ALL).rows
     assert rows["instances"] == (1,)
@@ -189,7 +197,7 @@ def test_together_they_are_one_server_on_one_clock(read: Reader, name: str) -> N
     assert rows["runs"] == (2 if name == "restart_sglang" else 1,)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_together_they_say_what_the_log_says_and_are_no_less_sure(read: Reader, name: str) -> None:
     label, alone, together = expected(name), read(name, "server.log").diagnosis, read(name, *ALL).diagnosis
     assert alone.verdict.cause == together.verdict.cause == label["cause"][0]
@@ -197,7 +205,7 @@ def test_together_they_say_what_the_log_says_and_are_no_less_sure(read: Reader, 
     assert not {f.cause for f in together.findings} & set(label["not_expected"])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_together_their_peaks_are_between_those_of_scrapes_and_lines(read: Reader, name: str) -> None:
     label, peaks = expected(name), read(name, *ALL).diagnosis.peaks
     for key in ("running", "waiting", "kv_usage"):

@@ -48,7 +48,7 @@ def test_only_refusals_for_the_pool_count() -> None:
     told = [
         event(60, "rejection", tokens=52_000),
         event(61, "rejection", tokens=900),
-        event(62, "abort", text="a request was aborted because the KV pool could not hold it"),
+        event(62, "abort", text="the only request that was left running was aborted: it had outgrown the whole KV pool"),
         event(63, "abort"),
     ]
     row = row_of(database(scheduler=lines(0), facts=[fact("kv_capacity_tokens", 40_000)], events=told), "unschedulable")

@@ -7,10 +7,11 @@ from analyzer.diagnosis.case import Case, Row
 from analyzer.diagnosis.model import Answer, Answered, Evidence
 from analyzer.diagnosis.numbers import rounded, whole
 from analyzer.diagnosis.questions import questions
-from analyzer.language import _
+from analyzer.language import N_, _
 
 # From this part of the mean TTFT on, what is left over does not matter.
 _ACCOUNTED = 0.9
+_TOLD_BY = {"requests": N_("requests"), "histograms": N_("histograms"), "estimate": N_("estimate")}
 
 
 def answer(case: Case) -> Answered:
@@ -36,26 +37,26 @@ def answer(case: Case) -> Answered:
     accounted = known or (r["rest_share"] is not None and r["rest_share"] <= 1 - _ACCOUNTED)
     told: Answer = "yes" if accounted else "partly"
     missing = () if accounted else q.missing(case.engine)
-    return q.answer(case.instance, told, " ".join(sentences), _evidence(case, r), missing)
+    return q.answer(case.instance, told, say.sentences(sentences), _evidence(case, r), missing)
 
 
 def _told(r: Row) -> str:
     """The parts that follow each other, each with its share where TTFT is known."""
     estimated = r["prefill_source"] == "estimate"
     parts = [
-        _part(_("{seconds} in the queue"), _("{seconds} in the queue ({share})"), r["queue_s"], r["queue_share"]),
-        _part(_("at most {seconds} in prefill"), _("at most {seconds} in prefill ({share})"), r["prefill_s"], r["prefill_share"])
+        _part(N_("{seconds} in the queue"), N_("{seconds} in the queue ({share})"), r["queue_s"], r["queue_share"]),
+        _part(N_("at most {seconds} in prefill"), N_("at most {seconds} in prefill ({share})"), r["prefill_s"], r["prefill_share"])
         if estimated
-        else _part(_("{seconds} in prefill"), _("{seconds} in prefill ({share})"), r["prefill_s"], r["prefill_share"]),
-        _part(_("{seconds} in KV transfer"), _("{seconds} in KV transfer ({share})"), r["transfer_s"], r["transfer_share"]),
+        else _part(N_("{seconds} in prefill"), N_("{seconds} in prefill ({share})"), r["prefill_s"], r["prefill_share"]),
+        _part(N_("{seconds} in KV transfer"), N_("{seconds} in KV transfer ({share})"), r["transfer_s"], r["transfer_share"]),
     ]
     if r["rest_s"] and r["rest_share"] >= 0.005:
         parts.append(
-            _part("", _("{seconds} for the rest ({share})"), r["rest_s"], r["rest_share"])
+            _part("", N_("{seconds} for the rest ({share})"), r["rest_s"], r["rest_share"])
             if r["prefill_s"] is not None
-            else _part("", _("{seconds} for prefill and the rest ({share})"), r["rest_s"], r["rest_share"])
+            else _part("", N_("{seconds} for prefill and the rest ({share})"), r["rest_s"], r["rest_share"])
         )
-    listed = ", ".join(p for p in parts if p)
+    listed = say.listed(parts)
     if r["ttft_mean_s"] is None:
         return _("TTFT was not recorded; of it went on average: {parts}.", parts=listed)
     return _("Of a mean TTFT of {ttft}: {parts}.", ttft=say.seconds(r["ttft_mean_s"]), parts=listed)
@@ -64,7 +65,7 @@ def _told(r: Row) -> str:
 def _part(plain: str, with_share: str, seconds: float | None, share: float | None) -> str:
     if seconds is None:
         return ""
-    return (plain if share is None else with_share).format(seconds=say.seconds(seconds), share=_percent(share))
+    return _(plain if share is None else with_share, seconds=say.seconds(seconds), share=_percent(share))
 
 
 def _percent(share: float | None) -> str:
@@ -101,15 +102,18 @@ def _inside(r: Row) -> list[str]:
 def _evidence(case: Case, r: Row) -> tuple[Evidence, ...]:
     window = case.window
     seconds = (
-        ("TTFT, mean", "ttft_mean_s"), ("queue, mean", "queue_s"), ("queue, median", "queue_p50_s"), ("queue, P99", "queue_p99_s"),
-        ("prefill, mean", "prefill_s"), ("KV transfer, mean", "transfer_s"), ("rest, mean", "rest_s"), ("L2 load, mean", "l2_load_s"),
-        ("recompute, mean (estimate)", "recompute_s"),
+        (_("TTFT, mean"), "ttft_mean_s"), (_("queue, mean"), "queue_s"), (_("queue, median"), "queue_p50_s"),
+        (_("queue, P99"), "queue_p99_s"), (_("prefill, mean"), "prefill_s"), (_("KV transfer, mean"), "transfer_s"),
+        (_("rest, mean"), "rest_s"), (_("L2 load, mean"), "l2_load_s"), (_("recompute, mean (estimate)"), "recompute_s"),
     )  # fmt: skip
-    shares = (("queue, share of TTFT", "queue_share"), ("prefill, share of TTFT", "prefill_share"), ("rest, share of TTFT", "rest_share"))
+    shares = (
+        (_("queue, share of TTFT"), "queue_share"), (_("prefill, share of TTFT"), "prefill_share"),
+        (_("rest, share of TTFT"), "rest_share"),
+    )  # fmt: skip
     told = [Evidence(name, rounded(r[column]), "s", window.start, window.end) for name, column in seconds if r[column] is not None]
     told += [Evidence(name, rounded(r[column]), "share", window.start, window.end) for name, column in shares if r[column] is not None]
     return (
-        Evidence("told by", r["split_source"]),
+        Evidence(_("told by"), _(_TOLD_BY[r["split_source"]])),
         *told,
-        Evidence("requests", whole(r["requests_n"]), "requests", window.start, window.end),
+        Evidence(_("requests"), whole(r["requests_n"]), "requests", window.start, window.end),
     )

@@ -7,6 +7,7 @@ from analyzer.diagnosis.case import Case, Row, no_reports
 from analyzer.diagnosis.model import Answered, Evidence
 from analyzer.diagnosis.numbers import rounded
 from analyzer.diagnosis.questions import questions
+from analyzer.language import N_, _
 
 
 def answer(case: Case) -> Answered:
@@ -18,27 +19,30 @@ def answer(case: Case) -> Answered:
         known = inside if inside is not None else before if before is not None else r["reported_last"]
         if known is not None and not case.queue_broke:
             return q.answer(
-                case.instance, "no", f"Hit rate {say.share(known)}; there is no incident to compare with.",
-                (Evidence("hit rate", rounded(known), "share"),),
+                case.instance, "no", _("Hit rate {share}; there is no incident to compare with.", share=say.share(known)),
+                (Evidence(_("hit rate"), rounded(known), "share"),),
             )  # fmt: skip
         return no_reports(case, "cache_stopped_helping") or q.answer(
             case.instance,
             "cannot_tell",
-            "There is no hit rate on both sides of the incident to compare.",
+            _("There is no hit rate on both sides of the incident to compare."),
             missing=q.missing(case.engine),
         )
     evidence = (
-        Evidence("hit rate outside the incident", rounded(before), "share"),
-        Evidence("hit rate inside", rounded(inside), "share"),
-        Evidence("tokens evicted in the incident", r["evicted_tokens_inside"], "tokens"),
-        Evidence("tokens evicted outside it", r["evicted_tokens_outside"], "tokens"),
+        Evidence(_("hit rate outside the incident"), rounded(before), "share"),
+        Evidence(_("hit rate inside"), rounded(inside), "share"),
+        Evidence(_("tokens evicted in the incident"), r["evicted_tokens_inside"], "tokens"),
+        Evidence(_("tokens evicted outside it"), r["evicted_tokens_outside"], "tokens"),
     )
+    hits = _(
+        "Prefix hits were {before} of prompt tokens outside the incident and {inside} inside.",
+        before=say.share(before), inside=say.share(inside),
+    )  # fmt: skip
     fell = before >= 0.1 and inside < 0.5 * before
     return q.answer(
         case.instance,
         "yes" if fell else "no",
-        f"Prefix hits were {say.share(before)} of prompt tokens outside the incident and {say.share(inside)} inside."
-        f"{_order(r) if fell else ''}",
+        say.sentences((hits, _order(r) if fell else "")),
         evidence,
     )
 
@@ -49,7 +53,9 @@ def _order(r: Row) -> str:
     if fell is None:
         return ""
     if full is None:
-        return f" It fell from {say.clock(fell)} UTC on, and the pool was never full: other prompts came, or the cache was lost."
-    if full <= fell:
-        return f" It fell from {say.clock(fell)} UTC on, after the pool had filled up (from {say.clock(full)}): a consequence of L1."
-    return f" It fell from {say.clock(fell)} UTC on, before the pool was full (from {say.clock(full)}): more prefill came first."
+        template = N_("It fell from {fell} UTC on, and the pool was never full: other prompts came, or the cache was lost.")
+    elif full <= fell:
+        template = N_("It fell from {fell} UTC on, after the pool had filled up (from {full}): a consequence of L1.")
+    else:
+        template = N_("It fell from {fell} UTC on, before the pool was full (from {full}): more prefill came first.")
+    return _(template, fell=say.clock(fell), full=say.clock(full))

@@ -8,6 +8,7 @@ from analyzer.diagnosis.causes.skew import is_skewed, replicas_beside
 from analyzer.diagnosis.model import Answered, Evidence
 from analyzer.diagnosis.numbers import rounded
 from analyzer.diagnosis.questions import questions
+from analyzer.language import _
 
 
 def answer(case: Case) -> Answered:
@@ -18,37 +19,40 @@ def answer(case: Case) -> Answered:
         return q.answer(
             case.instance,
             "cannot_tell",
-            "The capture holds no scheduler reports.",
+            _("The capture holds no scheduler reports."),
             missing=q.missing(case.engine),
         )
     if ranks == 1:
         return q.answer(
             case.instance,
             "no",
-            " ".join(
-                filter(
-                    None, ("Only one data-parallel rank reports: there is nothing to compare within this instance.", replicas_beside(case))
-                )
+            say.sentences(
+                (_("Only one data-parallel rank reports: there is nothing to compare within this instance."), replicas_beside(case))
             ),
         )
     evidence = (
-        Evidence("fullest rank, mean usage", rounded(r["usage_fullest"]), "share"),
-        Evidence("emptiest rank, mean usage", rounded(r["usage_emptiest"]), "share"),
-        Evidence("longest mean queue", rounded(r["waiting_longest"]), "requests"),
-        Evidence("shortest mean queue", rounded(r["waiting_shortest"]), "requests"),
-        Evidence("usage of each rank if shared alike", rounded(r["usage_even"]), "share"),
+        Evidence(_("fullest rank, mean usage"), rounded(r["usage_fullest"]), "share"),
+        Evidence(_("emptiest rank, mean usage"), rounded(r["usage_emptiest"]), "share"),
+        Evidence(_("longest mean queue"), rounded(r["waiting_longest"]), "requests"),
+        Evidence(_("shortest mean queue"), rounded(r["waiting_shortest"]), "requests"),
+        Evidence(_("usage of each rank if shared alike"), rounded(r["usage_even"]), "share"),
     )
     if r["usage_fullest"] is None or r["usage_emptiest"] is None:
-        return q.answer(case.instance, "no", f"{ranks} ranks, and no incident in which they could differ.", evidence)
+        return q.answer(
+            case.instance, "no", _("{ranks}, and no incident in which they could differ.", ranks=say.count(ranks, "rank")), evidence
+        )
     apart = r["usage_fullest"] - r["usage_emptiest"]
     skewed = is_skewed(case) or (apart > case.limits["skew_usage"] and (r["waiting_longest"] or 0) > 1)
-    even = f" Shared alike, each would have been used to about {say.share(r['usage_even'])}." if r["usage_even"] is not None else ""
+    said = [
+        _(
+            "Over the incident rank {fullest} was used to {most} and rank {emptiest} to {least} on average.",
+            fullest=r["fullest_rank"], most=say.share(r["usage_fullest"]), emptiest=r["emptiest_rank"],
+            least=say.share(r["usage_emptiest"]),
+        )
+    ]  # fmt: skip
+    if skewed and r["usage_even"] is not None:
+        said.append(_("Shared alike, each would have been used to about {share}.", share=say.share(r["usage_even"])))
     told = r["ranks_told"]
-    silent = f" {told} ranks were asked for, and {ranks} of them reported." if told is not None and told > ranks else ""
-    return q.answer(
-        case.instance,
-        "yes" if skewed else "no",
-        f"Over the incident rank {r['fullest_rank']} was used to {say.share(r['usage_fullest'])} and rank {r['emptiest_rank']} to "
-        f"{say.share(r['usage_emptiest'])} on average.{even if skewed else ''}{silent}",
-        evidence,
-    )
+    if told is not None and told > ranks:
+        said.append(_("{told} were asked for, and {ranks} of them reported.", told=say.count(told, "rank"), ranks=ranks))
+    return q.answer(case.instance, "yes" if skewed else "no", say.sentences(said), evidence)

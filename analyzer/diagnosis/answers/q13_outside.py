@@ -7,6 +7,8 @@ from analyzer.diagnosis.case import Case
 from analyzer.diagnosis.model import Answered, Evidence
 from analyzer.diagnosis.numbers import rounded
 from analyzer.diagnosis.questions import questions
+from analyzer.diagnosis.stored_words import stored
+from analyzer.language import _
 
 
 def answer(case: Case) -> Answered:
@@ -14,42 +16,46 @@ def answer(case: Case) -> Answered:
     r = case.row("outside_scheduler")
     parts = []
     if r["crashes"]:
-        parts.append(f"a crash at {say.clock(r['crash_ts'])} ({r['crash_text']})")
+        parts.append(_("a crash at {clock} ({text})", clock=say.clock(r["crash_ts"]), text=stored(r["crash_text"])))
     if r["watchdogs"]:
-        parts.append(f"{say.count(r['watchdogs'], 'watchdog alarm')}")
+        parts.append(say.count(r["watchdogs"], "watchdog alarm"))
     if r["silence_max_s"]:
-        parts.append(f"silence for {say.seconds(r['silence_max_s'])} with requests waiting")
+        parts.append(_("silence for {seconds} with requests waiting", seconds=say.seconds(r["silence_max_s"])))
     if r["runs"] > 1:
-        parts.append(f"{say.count(r['runs'] - 1, 'restart')}")
+        parts.append(say.count(r["runs"] - 1, "restart"))
     if r["stuck_s"] is not None:
-        parts.append(f"nothing running for {say.seconds(r['stuck_s'])} with up to {say.count(r['stuck_waiting_max'], 'request')} waiting")
+        stuck, waiting = say.seconds(r["stuck_s"]), say.count(r["stuck_waiting_max"], "request")
+        parts.append(_("nothing running for {seconds} with up to {requests} waiting", seconds=stuck, requests=waiting))
     if r["giants"]:
-        parts.append(f"a prompt of {say.count(r['giant_tokens'])} tokens, more than the whole pool ({say.count(r['pool_tokens'])} tokens)")
+        giant, pool = say.count(r["giant_tokens"], "token"), say.count(r["pool_tokens"], "token")
+        parts.append(_("a prompt of {giant}, more than the whole pool ({pool})", giant=giant, pool=pool))
     if r["refusals"]:
-        parts.append(f"{say.count(r['refusals'], 'request')} refused or aborted because the pool could never hold them")
+        refused = say.count(r["refusals"], "request")
+        parts.append(_("{requests} refused or aborted because the pool could never hold them", requests=refused))
     evidence = (
-        Evidence("process lifetimes", r["runs"], ""),
-        Evidence("crashes", r["crashes"], "", r["crash_ts"], r["crash_ts"], r["crash_source"] or ""),
-        Evidence("watchdog alarms", r["watchdogs"], ""),
-        Evidence("longest silence with requests waiting", rounded(r["silence_max_s"]), "s"),
-        Evidence("nothing running while requests waited", rounded(r["stuck_s"]), "s", r["stuck_from_ts"], r["stuck_until_ts"]),
-        Evidence("longest prompt that got no token", r["giant_tokens"], "tokens", r["giant_ts"]),
+        Evidence(_("process lifetimes"), r["runs"], ""),
+        Evidence(_("crashes"), r["crashes"], "", r["crash_ts"], r["crash_ts"], r["crash_source"] or ""),
+        Evidence(_("watchdog alarms"), r["watchdogs"], ""),
+        Evidence(_("longest silence with requests waiting"), rounded(r["silence_max_s"]), "s"),
+        Evidence(_("nothing running while requests waited"), rounded(r["stuck_s"]), "s", r["stuck_from_ts"], r["stuck_until_ts"]),
+        Evidence(_("longest prompt that got no token"), r["giant_tokens"], "tokens", r["giant_ts"]),
         Evidence(
-            "refused for their size", r["refusals"], "requests", r["refused_from_ts"], r["refused_until_ts"], r["refused_source"] or ""
+            _("refused for their size"), r["refusals"], "requests", r["refused_from_ts"], r["refused_until_ts"], r["refused_source"] or ""
         ),
-        Evidence("rejections", r["rejections"], ""),
-        Evidence("warnings", r["warnings"], ""),
+        Evidence(_("rejections"), r["rejections"], ""),
+        Evidence(_("warnings"), r["warnings"], ""),
     )
     if parts:
-        return q.answer(case.instance, "yes", "The capture shows " + ", ".join(parts) + ".", evidence)
+        return q.answer(case.instance, "yes", _("The capture shows {parts}.", parts=say.listed(parts)), evidence)
     if not case.reports:
         return q.answer(
-            case.instance, "cannot_tell", "No crash, watchdog or restart in the capture; without reports a hang cannot be seen.", evidence,
-            q.missing(case.engine),
+            case.instance, "cannot_tell", _("No crash, watchdog or restart in the capture; without reports a hang cannot be seen."),
+            evidence, q.missing(case.engine),
         )  # fmt: skip
     if not case.has_log:
         return q.answer(
-            case.instance, "cannot_tell", "No restart by the metrics; a crash or a watchdog alarm would be in a log, and none is in the "
-            "capture.", evidence, q.missing(case.engine),
+            case.instance, "cannot_tell",
+            _("No restart by the metrics; a crash or a watchdog alarm would be in a log, and none is in the capture."), evidence,
+            q.missing(case.engine),
         )  # fmt: skip
-    return q.answer(case.instance, "no", "No crash, watchdog, hang or restart in the log.", evidence)
+    return q.answer(case.instance, "no", _("No crash, watchdog, hang or restart in the log."), evidence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from analyzer.diagnosis import say
 from analyzer.diagnosis.case import Case
 from analyzer.diagnosis.model import Answer, Answered, Evidence
 from analyzer.diagnosis.numbers import whole
@@ -20,10 +21,10 @@ def answer(case: Case) -> Answered:
         )  # fmt: skip
     bad = bad_settings(case)
     told = (
-        Evidence("capacity", whole(r["capacity_tokens"]), "tokens", source=r["capacity_source"] or ""),
-        Evidence("cap on running requests", whole(r["cap"]), "requests", source=r["cap_source"] or ""),
-        Evidence("step budget", whole(r["max_num_batched_tokens"] or r["chunk_tokens"]), "tokens"),
-        Evidence("longest request allowed", whole(r["max_len_tokens"]), "tokens"),
+        Evidence(_("capacity"), whole(r["capacity_tokens"]), "tokens", source=r["capacity_source"] or ""),
+        Evidence(_("cap on running requests"), whole(r["cap"]), "requests", source=r["cap_source"] or ""),
+        Evidence(_("step budget"), whole(r["max_num_batched_tokens"] or r["chunk_tokens"]), "tokens"),
+        Evidence(_("longest request allowed"), whole(r["max_len_tokens"]), "tokens"),
         Evidence("schedule_conservativeness", r["schedule_conservativeness"], "", source=r["args_source"] or ""),
     )
     # what is bad comes first, and is not told twice
@@ -31,7 +32,7 @@ def answer(case: Case) -> Answered:
     evidence = (*(b.evidence for b in bad), *(e for e in told if e.name not in names))
     if bad:
         verdict: Answer = "yes" if any(b.setting.answer == "yes" for b in bad) else "partly"
-        return q.answer(case.instance, verdict, " ".join(b.sentence for b in bad), evidence)
+        return q.answer(case.instance, verdict, say.sentences(b.sentence for b in bad), evidence)
     if r["args_source"] is None and r["cap"] is None:
         return q.answer(
             case.instance, "cannot_tell", _("Nothing bad in what is known of the pool, but the server's arguments are not in the capture."),

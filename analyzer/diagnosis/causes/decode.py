@@ -6,7 +6,16 @@ from analyzer.diagnosis import say
 from analyzer.diagnosis.case import Case, Row
 from analyzer.diagnosis.causes.finding import finding
 from analyzer.diagnosis.model import Confidence, Finding, Window
-from analyzer.language import _
+from analyzer.language import N_, _
+
+# By who measured the times between tokens.
+_TOLD_BY = {
+    "histogram": N_("The histogram of the time between tokens shows it too."),
+    "reports": N_("The throughput of the reports shows it too."),
+    "client": N_("The requests' own times between tokens, as the client saw them, show it too."),
+    "frontend": N_("The requests' own times between tokens, as the front end saw them, show it too."),
+    "engine": N_("The requests' own times between tokens, as the engine saw them, show it too."),
+}
 
 
 def decoded_slowly(case: Case) -> list[Finding]:
@@ -22,7 +31,7 @@ def decoded_slowly(case: Case) -> list[Finding]:
     )  # fmt: skip
     return [
         finding(
-            case, "decode_bound", confidence, " ".join([start, *_batch(slow), *_sources(slow)]),
+            case, "decode_bound", confidence, say.sentences([start, *_batch(slow), *_sources(slow)]),
             Window(slow["start_ts"], slow["end_ts"]), ("queue_on_l1", "l1_full"),
         )
     ]  # fmt: skip
@@ -57,10 +66,4 @@ def _batch(slow: Row) -> list[str]:
 def _sources(slow: Row) -> list[str]:
     """What else shows it."""
     told = slow["confirmed_by"]
-    if told == "histogram":
-        return [_("The histogram of the time between tokens shows it too.")]
-    if told == "reports":
-        return [_("The throughput of the reports shows it too.")]
-    if told:
-        return [_("The requests' own times between tokens, as the {observer} saw them, show it too.", observer=told)]
-    return []
+    return [_(_TOLD_BY[told])] if told else []

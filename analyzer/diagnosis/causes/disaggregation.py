@@ -6,12 +6,26 @@ from analyzer.diagnosis import say
 from analyzer.diagnosis.case import Case, Row
 from analyzer.diagnosis.causes.finding import PRECEDENCE, finding
 from analyzer.diagnosis.model import Confidence, Finding, Window
+from analyzer.language import N_, _
 
 # Queues of requests whose KV is on its way from one server to the other.
 _ON_THE_WAY = {
-    "transfer": "had their KV in transfer to the decode side",
-    "inflight": "were done with prefill, and their KV was still being sent",
-    "kv_fetch": "waited for their KV to be fetched from another server",
+    "transfer": N_(
+        "Up to {requests} had their KV in transfer to the decode side {when}, while the pool was used to {usage} at the median."
+    ),
+    "inflight": N_(
+        "Up to {requests} had finished prefill, with their KV still being sent, {when}, while the pool was used to {usage} at the median."
+    ),
+    "kv_fetch": N_(
+        "Up to {requests} waited for their KV to be fetched from another server {when}, while the pool was used to {usage} at the median."
+    ),
+}
+# What the other side held, by its role and whether its pool was full.
+_OTHER_SIDE = {
+    ("prefill", False): N_("The prefill side's pool was used to at most {usage}."),
+    ("prefill", True): N_("The prefill side's pool was used to at most {usage}: it was full."),
+    ("decode", False): N_("The decode side's pool was used to at most {usage}."),
+    ("decode", True): N_("The decode side's pool was used to at most {usage}: it was full."),
 }
 
 
@@ -24,24 +38,19 @@ def transfers_waited_for(case: Case) -> list[Finding]:
     """Requests that waited for KV from the other side; surer where the queue grew and transfers were seen to take longer."""
     r = case.row("pd_queues")
     found = []
-    for queue, why in _ON_THE_WAY.items():
+    for queue, template in _ON_THE_WAY.items():
         if not _long(case, queue) or (queue == "kv_fetch" and _from_l2(case)):
             continue
         grew = (r[f"{queue}_peak_ts"] - r[f"{queue}_from_ts"]).total_seconds() >= 10
         slower = r["transfer_held_s"] is not None and r["transfer_held_s"] >= case.limits["load_factor"] * (r["transfer_usual_s"] or 0.0)
         room = (r["usage_transfer_p50"] or 0.0) < case.limits["full_usage"]
         confidence: Confidence = "medium" if grew and room and slower else "low"
-        sentence = "Up to {n} {why} {when}{took}, while the pool was used to {usage} at the median.{other}"
-        found.append(
-            finding(
-                case, "transfer_bound", confidence,
-                sentence.format(
-                    n=say.count(r[f"{queue}_max"], "request"), why=why, when=say.span(r[f"{queue}_from_ts"], r[f"{queue}_until_ts"]),
-                    took=_took(r), usage=say.share(r["usage_transfer_p50"]), other=_other(case, r),
-                ),
-                _window(r, queue), ("pd_queues", "l1_full"),
-            )
+        waited = _(
+            template, requests=say.count(r[f"{queue}_max"], "request"), when=say.span(r[f"{queue}_from_ts"], r[f"{queue}_until_ts"]),
+            usage=say.share(r["usage_transfer_p50"]),
         )  # fmt: skip
+        sentence = say.sentences([waited, _took(r), _other(case, r)])
+        found.append(finding(case, "transfer_bound", confidence, sentence, _window(r, queue), ("pd_queues", "l1_full")))
     return found
 
 
@@ -58,9 +67,15 @@ def _prealloc(case: Case) -> list[Finding]:
     n = say.count(r["prealloc_max"], "request")
     used = say.share(r["usage_prealloc_p50"])
     if (r["usage_prealloc_p50"] or 0) >= case.limits["full_usage"]:
-        sentence = f"Up to {n} waited on the decode side for room in its KV pool (L1), which was used to {used} at the median."
+        sentence = _(
+            "Up to {requests} waited on the decode side for room in its KV pool (L1), which was used to {usage} at the median.",
+            requests=n, usage=used,
+        )  # fmt: skip
         return [finding(case, "l1_bound", "medium", sentence, _window(r, "prealloc"), ("pd_queues", "l1_full"))]
-    sentence = f"Up to {n} waited on the decode side for KV space, though its pool was not full (used to {used} at the median)."
+    sentence = _(
+        "Up to {requests} waited on the decode side for KV space, though its pool was not full (used to {usage} at the median).",
+        requests=n, usage=used,
+    )  # fmt: skip
     return [finding(case, "insufficient_data", "low", sentence, _window(r, "prealloc"), ("pd_queues", "l1_full"))]
 
 
@@ -68,9 +83,8 @@ def _bootstrap(case: Case) -> list[Finding]:
     r = case.row("pd_queues")
     if not _long(case, "bootstrap"):
         return []
-    sentence = f"Up to {say.count(r['bootstrap_max'], 'request')} waited for the two sides' handshake; " + (
-        _other(case, r).strip() if r["other_instance"] else "the other side's log is needed."
-    )
+    waited = _("Up to {requests} waited for the two sides' handshake.", requests=say.count(r["bootstrap_max"], "request"))
+    sentence = say.sentences([waited, _other(case, r) if r["other_instance"] else _("The other side's log is needed.")])
     return [finding(case, "insufficient_data", "low", sentence, _window(r, "bootstrap"), ("pd_queues", "l1_full"))]
 
 
@@ -86,7 +100,10 @@ def _window(r: Row, queue: str) -> Window:
 def _took(r: Row) -> str:
     if r["transfer_held_s"] is None or r["transfer_usual_s"] is None:
         return ""
-    return f" (a transfer took {say.seconds(r['transfer_held_s'])} on average, {say.seconds(r['transfer_usual_s'])} at other times)"
+    return _(
+        "A transfer took {held} on average, {usual} at other times.",
+        held=say.seconds(r["transfer_held_s"]), usual=say.seconds(r["transfer_usual_s"]),
+    )  # fmt: skip
 
 
 def _other(case: Case, r: Row) -> str:
@@ -94,4 +111,4 @@ def _other(case: Case, r: Row) -> str:
     if r["other_instance"] is None:
         return ""
     full = (r["other_usage_max"] or 0) >= case.limits["full_usage"]
-    return f" The {r['other_role']} side's pool was used to at most {say.share(r['other_usage_max'])}" + (": it was full." if full else ".")
+    return _(_OTHER_SIDE[r["other_role"], full], usage=say.share(r["other_usage_max"]))

@@ -7,6 +7,7 @@ from analyzer.diagnosis.case import Case
 from analyzer.diagnosis.causes.finding import finding
 from analyzer.diagnosis.causes.words import worst_ttft
 from analyzer.diagnosis.model import Finding
+from analyzer.language import _
 
 
 def outside_scheduler(case: Case) -> list[Finding]:
@@ -16,8 +17,9 @@ def outside_scheduler(case: Case) -> list[Finding]:
         return []
     if split["queue_s"] is None or split["queue_s"] + (split["prefill_s"] or 0.0) > 0.25 * worst[0]:
         return []
-    sentence = (
-        f"P99 TTFT was {worst[1]} {case.when()}, of which the engine's own queue took {say.seconds(split['queue_s'])} on average: it was "
-        "the front end or the network, not the scheduler, and the capture does not tell which."
-    )
+    sentence = _(
+        "P99 TTFT was {took} {when}, of which the engine's own queue took {queue} on average: it was the front end or the network, not the "
+        "scheduler, and the capture does not tell which.",
+        took=worst[1], when=case.when(), queue=say.seconds(split["queue_s"]),
+    )  # fmt: skip
     return [finding(case, "insufficient_data", "low", sentence, case.window, ("ttft_broke", "ttft_split", "outside_scheduler"))]

@@ -8,14 +8,44 @@ from analyzer.diagnosis import say
 from analyzer.diagnosis.case import Case, Row
 from analyzer.diagnosis.causes.finding import at_most, finding
 from analyzer.diagnosis.model import Confidence, Finding, Window
+from analyzer.language import N_, _
+
+# What is said of slow loads, without and with what loads took outside the incident.
+_BLOCKED = (
+    N_("Requests waited for KV to be loaded from L2: slow loads took {took} of {whole}, each {mean} on average."),
+    N_(
+        "Requests waited for KV to be loaded from L2: slow loads took {took} of {whole}, each {mean} on average against {usual} before "
+        "and after."
+    ),
+)
+_BLOCKED_AT_ONCE = (
+    N_(
+        "Requests waited for KV to be loaded from L2: slow loads took {took} together in {whole}, several at a time, each {mean} on "
+        "average."
+    ),
+    N_(
+        "Requests waited for KV to be loaded from L2: slow loads took {took} together in {whole}, several at a time, each {mean} on "
+        "average against {usual} before and after."
+    ),
+)
+_FIRST_TOKENS = (
+    N_(
+        "Requests waited for KV to be loaded from L2: first tokens took {excess} longer than usual, added up over {requests}, and slow "
+        "loads took {took}, each {mean} on average."
+    ),
+    N_(
+        "Requests waited for KV to be loaded from L2: first tokens took {excess} longer than usual, added up over {requests}, and slow "
+        "loads took {took}, each {mean} on average against {usual} before and after."
+    ),
+)
 
 
 class Wait(NamedTuple):
-    """How requests waited for L2: the part of the trouble that loads explain, by which of the four measures, and in words."""
+    """How requests waited for L2: the part of the trouble that loads explain, by which of the four measures, and in a sentence."""
 
     share: float
     by: str
-    words: str
+    sentence: str
 
 
 def loads_waited_for(case: Case) -> Wait | None:
@@ -38,10 +68,9 @@ def l2_bound(case: Case) -> list[Finding]:
     if wait.by == "prefetch" and not r["prefetched_tokens_inside"]:
         confidence = at_most(confidence, "low")
     window = case.window if case.window.start else Window(r["slow_from_ts"], None)
-    sentence = "Requests waited for KV to be loaded from L2: {words}.{order}"
     return [
         finding(
-            case, "l2_bound", confidence, sentence.format(words=wait.words, order=_order(case, r)), window,
+            case, "l2_bound", confidence, say.sentences([wait.sentence, _order(case, r)]), window,
             ("ttft_broke", "l2_bottleneck", "l1_full"), (_against_computing(r),) if r["computed_s"] and r["load_inside_s"] else (),
         )
     ]  # fmt: skip
@@ -64,10 +93,16 @@ def l2_beside(case: Case) -> str:
     used = r["used_share_inside"] if r["used_share_inside"] is not None else r["used_share_max"]
     size = say.count(r["l2_capacity_tokens"], "token") if r["l2_capacity_tokens"] else ""
     if used is not None and used < case.limits["full_usage"]:
-        named = f"L2 ({size})" if size else "L2"
-        return f"{named} was used to at most {say.share(used)} meanwhile: no admission test reads it, so more L2 would not have helped."
+        if size:
+            return _(
+                "L2 ({size}) was used to at most {used} meanwhile: no admission test reads it, so more L2 would not have helped.",
+                size=size, used=say.share(used),
+            )  # fmt: skip
+        return _(
+            "L2 was used to at most {used} meanwhile: no admission test reads it, so more L2 would not have helped.", used=say.share(used)
+        )
     if used is not None or size or r["l2_bytes"]:
-        return "No admission test reads L2: more of it would not have admitted these requests."
+        return _("No admission test reads L2: more of it would not have admitted these requests.")
     return ""
 
 
@@ -76,11 +111,12 @@ def _fetched(case: Case, r: Row) -> Wait | None:
     if not r["fetch_request_s"] or not r["waiting_request_s"] or case.row("pd_queues")["transfers"] or not r["l2_moved_by"]:
         return None
     share = min(1.0, r["fetch_request_s"] / r["waiting_request_s"])
-    words = (
-        f"{say.share(share)} of the waiting was for loads (up to {say.count(r['fetch_max'], 'request')} at a time), "
-        f"and requests that wait for a load hold their room in L1"
-    )
-    return Wait(share, "fetch", words)
+    sentence = _(
+        "Requests waited for KV to be loaded from L2: {share} of the waiting was for loads (up to {requests} at a time), and requests that "
+        "wait for a load hold their room in L1.",
+        share=say.share(share), requests=say.count(r["fetch_max"], "request"),
+    )  # fmt: skip
+    return Wait(share, "fetch", sentence)
 
 
 def _blocked(r: Row) -> Wait | None:
@@ -88,10 +124,8 @@ def _blocked(r: Row) -> Wait | None:
     if not r["slow_load_inside_s"] or not r["incident_s"] or not r["loads_inside"]:
         return None
     share = min(1.0, r["slow_load_inside_s"] / r["incident_s"])
-    took, of_all = say.seconds(r["slow_load_inside_s"]), say.seconds(r["incident_s"])
-    if r["slow_load_inside_s"] > r["incident_s"]:
-        return Wait(share, "blocked", f"slow loads took {took} together in {of_all}, several at a time, {_each(r)}")
-    return Wait(share, "blocked", f"slow loads took {took} of {of_all}, {_each(r)}")
+    templates = _BLOCKED_AT_ONCE if r["slow_load_inside_s"] > r["incident_s"] else _BLOCKED
+    return Wait(share, "blocked", _each(templates, r, whole=say.seconds(r["incident_s"])))
 
 
 def _first_tokens(r: Row) -> Wait | None:
@@ -99,11 +133,8 @@ def _first_tokens(r: Row) -> Wait | None:
     if not r["slow_load_inside_s"] or not r["excess_request_s"] or not r["loads_inside"]:
         return None
     share = min(1.0, r["slow_load_inside_s"] / r["excess_request_s"])
-    words = (
-        f"first tokens took {say.seconds(r['excess_request_s'])} longer than usual, added up over "
-        f"{say.count(r['slow_ttft_n'], 'request')}, and slow loads took {say.seconds(r['slow_load_inside_s'])}, {_each(r)}"
-    )
-    return Wait(share, "ttft", words)
+    excess, requests = say.seconds(r["excess_request_s"]), say.count(r["slow_ttft_n"], "request")
+    return Wait(share, "ttft", _each(_FIRST_TOKENS, r, excess=excess, requests=requests))
 
 
 def _prefetched(r: Row) -> Wait | None:
@@ -111,29 +142,35 @@ def _prefetched(r: Row) -> Wait | None:
     if not r["prefetched_tokens_inside"] or not r["spare_judged_s"]:
         return None
     share = (r["spare_s"] or 0.0) / r["spare_judged_s"]
-    words = (
-        f"for {say.share(share)} of the time in which nothing was admitted the pool had room even for the most that running requests can "
-        f"have reserved, below the cap, while {say.count(r['prefetched_tokens_inside'])} tokens were read from storage (L3); the scheduler "
-        "passes over a request until its prefetch is done"
-    )
-    return Wait(share, "prefetch", words)
+    sentence = _(
+        "Requests waited for KV to be loaded from L2: for {share} of the time in which nothing was admitted the pool had room even for the "
+        "most that running requests can have reserved, below the cap, while {tokens} were read from storage (L3); the scheduler passes "
+        "over a request until its prefetch is done.",
+        share=say.share(share), tokens=say.count(r["prefetched_tokens_inside"], "token"),
+    )  # fmt: skip
+    return Wait(share, "prefetch", sentence)
 
 
-def _each(r: Row) -> str:
-    mean, outside = r["load_mean_inside_s"], r["load_mean_outside_s"]
+def _each(templates: tuple[str, str], r: Row, **fields: str) -> str:
+    """One of two sentences on slow loads: the second where it is known what loads took outside the incident."""
+    took, mean, outside = say.seconds(r["slow_load_inside_s"]), say.seconds(r["load_mean_inside_s"]), r["load_mean_outside_s"]
     if outside is None:
-        return f"each {say.seconds(mean)} on average"
-    return f"each {say.seconds(mean)} on average against {say.seconds(outside)} before and after"
+        return _(templates[0], took=took, mean=mean, **fields)
+    return _(templates[1], took=took, mean=mean, usual=say.seconds(outside), **fields)
 
 
 def _order(case: Case, r: Row) -> str:
     slow, full = r["slow_from_ts"] or r["fetch_from_ts"], r["full_from_ts"]
     if slow is None or full is None or full <= slow:
         return ""
-    return f" Loads were slow from {say.clock(slow)} UTC on, and the pool (L1) was full from {say.clock(full)} on: slow L2 filled L1."
+    return _(
+        "Loads were slow from {slow} UTC on, and the pool (L1) was full from {full} on: slow L2 filled L1.",
+        slow=say.clock(slow), full=say.clock(full),
+    )  # fmt: skip
 
 
 def _against_computing(r: Row) -> str:
-    return (
-        f"The loads took {say.seconds(r['load_inside_s'])}; computing their tokens would have taken about {say.seconds(r['computed_s'])}."
-    )
+    return _(
+        "The loads took {took}; computing their tokens would have taken about {computed}.",
+        took=say.seconds(r["load_inside_s"]), computed=say.seconds(r["computed_s"]),
+    )  # fmt: skip

@@ -6,18 +6,23 @@ from analyzer.diagnosis import say
 from analyzer.diagnosis.case import Case, Row
 from analyzer.diagnosis.causes.finding import finding
 from analyzer.diagnosis.model import Finding, Window
+from analyzer.diagnosis.stored_words import stored
+from analyzer.language import _, ngettext
 
 
 def _in_hand(row: Row) -> str:
     running, waiting = row["running_last"], row["waiting_last"]
     if running is None and waiting is None:
-        return "what it had in hand is not in the capture"
-    return f"{say.count(running, 'request')} running and {say.count(waiting)} waiting at its last report"
+        return _("What was in hand is not in the capture.")
+    return _(
+        "The last report before that showed {running} running and {waiting} waiting.",
+        running=say.count(running, "request"), waiting=say.count(waiting),
+    )  # fmt: skip
 
 
 def _failed(row: Row) -> str:
     """What the records of requests say of that time."""
-    return f" {say.count(row['failed_requests'], 'request')} failed around it." if row["failed_requests"] else ""
+    return _("{requests} failed around it.", requests=say.count(row["failed_requests"], "request")) if row["failed_requests"] else ""
 
 
 def crashes(case: Case) -> list[Finding]:
@@ -25,9 +30,14 @@ def crashes(case: Case) -> list[Finding]:
     return [
         finding(
             case, "crash", "high",
-            f"The process died at {say.clock(e['crash_ts'])} UTC ({e['crash_text']}): {_in_hand(e)}"
-            + (f"; it was back at {say.clock(e['next_start_ts'])}." if e["next_start_ts"] else ".")
-            + _failed(e),
+            say.sentences(
+                [
+                    _("The process died at {at} UTC ({why}).", at=say.clock(e["crash_ts"]), why=stored(e["crash_text"])),
+                    _in_hand(e),
+                    _("It was back at {at}.", at=say.clock(e["next_start_ts"])) if e["next_start_ts"] else "",
+                    _failed(e),
+                ]
+            ),
             Window(e["crash_ts"], e["next_start_ts"] or e["last_ts"]), ("outside_scheduler",), (e["crash_source"] or "",),
         )
         for e in case.ends
@@ -46,28 +56,39 @@ def hangs(case: Case) -> list[Finding]:
         if e["watchdog_ts"] is None and not silent:
             continue
         start = e["last_report_ts"] or e["watchdog_ts"]
-        proof = (
-            f"the watchdog fired at {say.clock(e['watchdog_ts'])}"
-            if e["watchdog_ts"] is not None
-            else f"nothing was reported for {say.seconds(e['silent_s'])} though the process went on"
-        )
+        if e["watchdog_ts"] is not None:
+            stuck = _(
+                "The scheduler made no progress from {start} UTC on, and the watchdog fired at {at}.",
+                start=say.clock(start), at=say.clock(e["watchdog_ts"]),
+            )  # fmt: skip
+        else:
+            stuck = _(
+                "The scheduler made no progress from {start} UTC on: nothing was reported for {silent} though the process went on.",
+                start=say.clock(start), silent=say.seconds(e["silent_s"]),
+            )  # fmt: skip
         found.append(
             finding(
-                case, "hang", "high" if e["watchdog_ts"] is not None else "medium",
-                f"The scheduler made no progress from {say.clock(start)} UTC on: {_in_hand(e)}, and {proof}.",
+                case, "hang", "high" if e["watchdog_ts"] is not None else "medium", say.sentences([stuck, _in_hand(e)]),
                 Window(start, e["last_ts"]), ("outside_scheduler",), (e["watchdog_source"] or "",),
             )
         )  # fmt: skip
     for s in case.silences:
-        token = " and not one token made" if s["no_token"] else ""
-        found.append(
-            finding(
-                case, "hang", "medium",
-                f"The scheduler was silent for {say.seconds(s['silent_s'])} from {say.clock(s['start_ts'])} UTC on, with "
-                f"{say.count(s['waiting'], 'request')} waiting, {say.count(s['running'])} running{token}; then it went on.",
-                Window(s["start_ts"], s["end_ts"]), ("outside_scheduler",),
+        fields = {
+            "silent": say.seconds(s["silent_s"]), "start": say.clock(s["start_ts"]), "waiting": say.count(s["waiting"], "request"),
+            "running": say.count(s["running"]),
+        }  # fmt: skip
+        if s["no_token"]:
+            silence = _(
+                "The scheduler was silent for {silent} from {start} UTC on, with {waiting} waiting, {running} running and not one token "
+                "made; then it went on.",
+                **fields,
             )
-        )  # fmt: skip
+        else:
+            silence = _(
+                "The scheduler was silent for {silent} from {start} UTC on, with {waiting} waiting, {running} running; then it went on.",
+                **fields,
+            )
+        found.append(finding(case, "hang", "medium", silence, Window(s["start_ts"], s["end_ts"]), ("outside_scheduler",)))
     return found
 
 
@@ -80,16 +101,23 @@ def restarts(case: Case) -> list[Finding]:
         gap = (e["next_start_ts"] - (e["shutdown_ts"] or e["last_ts"])).total_seconds()
         if gap > case.limits["restart_gap_s"]:
             continue
-        told = (
-            f"was told to stop at {say.clock(e['shutdown_ts'])} UTC"
-            if e["shutdown_ts"] is not None
-            else f"ended without a word after {say.clock(e['last_ts'])} UTC"
+        if e["shutdown_ts"] is not None:
+            ended = _(
+                "The process was told to stop at {at} UTC and a new one started at {start}.",
+                at=say.clock(e["shutdown_ts"]), start=say.clock(e["next_start_ts"]),
+            )  # fmt: skip
+        else:
+            ended = _(
+                "The process ended without a word after {at} UTC and a new one started at {start}.",
+                at=say.clock(e["last_ts"]), start=say.clock(e["next_start_ts"]),
+            )  # fmt: skip
+        lost = e["aborted_at_shutdown"]
+        aborted = (
+            ngettext("{n} request in flight was aborted.", "{n} requests in flight were aborted.", lost, n=say.count(lost)) if lost else ""
         )
-        lost = f", {say.count(e['aborted_at_shutdown'], 'request')} in flight were aborted" if e["aborted_at_shutdown"] else ""
         found.append(
             finding(
-                case, "restart", "high",
-                f"The process {told} and a new one started at {say.clock(e['next_start_ts'])}: {_in_hand(e)}{lost}.{_failed(e)}",
+                case, "restart", "high", say.sentences([ended, _in_hand(e), aborted, _failed(e)]),
                 Window(e["shutdown_ts"] or e["last_ts"], e["next_start_ts"]), ("outside_scheduler",),
             )
         )  # fmt: skip

@@ -90,6 +90,9 @@ def _confidence(case: Case, cause: Cause, weight: float) -> Confidence:
     if cause == "l1_bound" and not _any_thrown(case) and shares["l1"] < shares["gap"] + shares["reservation"]:
         # that it did not fit is inferred from what else could have held it
         level = at_most(level, "medium")
+        if not case.has_log and shares["l1"] < limits["dominant_share"] / 2:
+            # a watermark keeps a part of the pool back, and no metric tells it
+            level = "low"
     only_inferred = (queue["refused_share"] or 0) < limits["dominant_share"]
     fuller = (queue["usage_reservation_p50"] or 0) > limits["reserved_usage"]
     if cause == "reservation_bound" and only_inferred and (fuller or not case.has_log):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analyzer.diagnosis import say
-from analyzer.diagnosis.case import Case
+from analyzer.diagnosis.case import Case, Row
 from analyzer.diagnosis.causes.finding import finding
 from analyzer.diagnosis.causes.words import worst_ttft
 from analyzer.diagnosis.model import Cause, Confidence, Finding, Window
@@ -17,8 +17,11 @@ def nothing_broke(case: Case) -> list[Finding]:
         return [
             finding(
                 case, "insufficient_data", "low",
-                "This capture cannot tell what happened: nothing was running or waiting in any of its "
-                f"{say.count(case.reports, 'report')}, so the load was over, or had not begun.",
+                _(
+                    "This capture cannot tell what happened: nothing was running or waiting in any of its {reports}, so the load was over, "
+                    "or had not begun.",
+                    reports=say.count(case.reports, "report"),
+                ),
                 Window(None, None), ("ttft_broke", "queue_on_l1"),
             )
         ]  # fmt: skip
@@ -32,34 +35,43 @@ def nothing_broke(case: Case) -> list[Finding]:
         return [
             finding(
                 case, "insufficient_data", "low",
-                f"The capture ends with {say.count(left, 'request')} waiting; whether that queue broke is not in it.",
+                _("The capture ends with {requests} waiting; whether that queue broke is not in it.", requests=say.count(left, "request")),
                 Window(ttft["start_ts"], None), ("ttft_broke", "queue_on_l1"),
             )
         ]  # fmt: skip
     failed = ttft["errors_n"]
     if failed >= 3 and failed >= case.limits["failed_share"] * ttft["requests_n"]:
-        return [
-            finding(
-                case, "insufficient_data", "low",
-                f"No queue broke, but {say.count(failed)} of {say.count(ttft['requests_n'], 'request')} failed, and the capture does not "
-                "tell why" + ("." if case.has_log else ": the server's log would."),
-                Window(None, None), ("ttft_broke", "outside_scheduler"),
+        fields = {"failed": say.count(failed), "requests": say.count(ttft["requests_n"], "request")}
+        if case.has_log:
+            sentence = _("No queue broke, but {failed} of {requests} failed, and the capture does not tell why.", **fields)
+        else:
+            sentence = _(
+                "No queue broke, but {failed} of {requests} failed, and the capture does not tell why: the server's log would.", **fields
             )
-        ]  # fmt: skip
-    known = "TTFT was not recorded" if not ttft["ttft_n"] else "TTFT did not break either"
+        return [finding(case, "insufficient_data", "low", sentence, Window(None, None), ("ttft_broke", "outside_scheduler"))]
     peak = case.row("l1_full")["usage_max"]
     running = (case.ends[-1]["running_last"] or 0) if case.ends and not case.has_log else 0
     confidence: Confidence = "low" if running or peak is None or not case.running_reports else "high" if ttft["ttft_n"] else "medium"
-    return [
-        finding(
-            case, "none", confidence,
-            f"No queue broke: {_at_most_waited(ttft['waiting_peak'])}, KV usage peaked at "
-            f"{say.share(peak)}; {known}."
-            + (f" {skew['ranks']} ranks reported." if (skew["ranks"] or 0) > 1 else "")
-            + (f" The capture ends with {say.count(running)} running: only a log would show a crash then." if running else ""),
-            Window(None, None), ("ttft_broke", "l1_full", "outside_scheduler"),
+    said = [
+        _how_quiet(ttft, say.share(peak)),
+        _("{ranks} reported.", ranks=say.count(skew["ranks"], "rank")) if (skew["ranks"] or 0) > 1 else "",
+        _("The capture ends with {running} running: only a log would show a crash then.", running=say.count(running)) if running else "",
+    ]
+    return [finding(case, "none", confidence, say.sentences(said), Window(None, None), ("ttft_broke", "l1_full", "outside_scheduler"))]
+
+
+def _how_quiet(ttft: Row, peak: str) -> str:
+    """That nothing broke, as far as queue and TTFT tell."""
+    if not ttft["waiting_peak"]:
+        if ttft["ttft_n"]:
+            return _("No queue broke: no request waited, KV usage peaked at {peak}; TTFT did not break either.", peak=peak)
+        return _("No queue broke: no request waited, KV usage peaked at {peak}; TTFT was not recorded.", peak=peak)
+    waited = say.count(ttft["waiting_peak"], "request")
+    if ttft["ttft_n"]:
+        return _(
+            "No queue broke: at most {requests} waited, KV usage peaked at {peak}; TTFT did not break either.", requests=waited, peak=peak
         )
-    ]  # fmt: skip
+    return _("No queue broke: at most {requests} waited, KV usage peaked at {peak}; TTFT was not recorded.", requests=waited, peak=peak)
 
 
 def _slow_without_queue(case: Case) -> Finding:
@@ -89,7 +101,7 @@ def _slow_without_queue(case: Case) -> Finding:
         )  # fmt: skip
     else:
         where = _("The capture does not tell where the time went.")
-    return finding(case, cause, confidence, f"{_how_slow(case)} {where}", case.window, ("ttft_broke", "ttft_split"))
+    return finding(case, cause, confidence, say.sentences([_how_slow(case), where]), case.window, ("ttft_broke", "ttft_split"))
 
 
 def _how_slow(case: Case) -> str:
@@ -104,14 +116,10 @@ def _how_slow(case: Case) -> str:
     if inside is not None and usual and inside >= case.limits["ttft_factor"] * usual:
         return _(
             "P99 TTFT was {took} {when} although no queue broke: {slow} came late, and the P99 was {times} times the usual {usual}.",
-            took=took, when=case.when(), slow=say.count(ttft["slow_n"], "first token"), times=f"{inside / usual:,.0f}",
+            took=took, when=case.when(), slow=say.count(ttft["slow_n"], "first token"), times=say.count(inside / usual),
             usual=say.seconds(usual),
         )  # fmt: skip
     return _(
         "P99 TTFT was {took} {when} although no queue broke: {slow} came late.",
         took=took, when=case.when(), slow=say.count(ttft["slow_n"], "first token"),
     )  # fmt: skip
-
-
-def _at_most_waited(peak: int | None) -> str:
-    return f"at most {say.count(peak, 'request')} waited" if peak else "no request waited"

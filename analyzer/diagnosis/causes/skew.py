@@ -6,6 +6,7 @@ from analyzer.diagnosis import say
 from analyzer.diagnosis.case import Case
 from analyzer.diagnosis.causes.finding import finding
 from analyzer.diagnosis.model import Confidence, Finding
+from analyzer.language import _
 
 
 def is_skewed(case: Case) -> bool:
@@ -27,21 +28,14 @@ def skewed(case: Case) -> list[Finding]:
     r, q = case.row("load_skewed"), case.row("ttft_broke")
     clearly = r["queue_share"] >= case.limits["high_share"] and r["usage_even"] <= 0.5 * r["queue_usage"] and r["ranks"] > 2
     confidence: Confidence = "high" if clearly else "medium"
-    sentence = (
+    sentence = _(
         "Load was skewed {when}: {share} of the queue (up to {waiting}) stood at data-parallel rank {rank}, used to {hot} on average, "
-        "while rank {cold} was used to {idle}. Shared alike, each of the {ranks} ranks would have been used to about {even}."
-    )
-    return [
-        finding(
-            case, "skew", confidence,
-            sentence.format(
-                when=case.when(), share=say.share(r["queue_share"]), waiting=say.count(q["waiting_peak"], "request"), rank=r["queue_rank"],
-                hot=say.share(r["queue_usage"]), cold=r["emptiest_rank"], idle=say.share(r["usage_emptiest"]), ranks=r["ranks"],
-                even=say.share(r["usage_even"]),
-            ),
-            case.window, ("ttft_broke", "load_skewed", "l1_full"),
-        )
-    ]  # fmt: skip
+        "while rank {cold} was used to {idle}. Shared alike, each of the {ranks} ranks would have been used to about {even}.",
+        when=case.when(), share=say.share(r["queue_share"]), waiting=say.count(q["waiting_peak"], "request"), rank=r["queue_rank"],
+        hot=say.share(r["queue_usage"]), cold=r["emptiest_rank"], idle=say.share(r["usage_emptiest"]), ranks=r["ranks"],
+        even=say.share(r["usage_even"]),
+    )  # fmt: skip
+    return [finding(case, "skew", confidence, sentence, case.window, ("ttft_broke", "load_skewed", "l1_full"))]
 
 
 def replicas_beside(case: Case) -> str:
@@ -51,4 +45,6 @@ def replicas_beside(case: Case) -> str:
         return ""
     if r["replica_usage_min"] > case.limits["skew_even"] * full["usage_max"]:
         return ""
-    return f"Instance {r['replica']} was used to {say.share(r['replica_usage_min'])} on average meanwhile."
+    return _(
+        "Instance {instance} was used to {share} on average meanwhile.", instance=r["replica"], share=say.share(r["replica_usage_min"])
+    )

@@ -11,26 +11,32 @@ from analyzer.language import _
 
 
 def nothing_known(case: Case, process: list[Cause]) -> Finding:
-    q = case.row("outside_scheduler")
-    if q["stats_off"]:
-        why = "the server's stats lines were switched off (more than one API server)"
-    elif case.reports and not case.waiting_reports:
-        why = "none of its scheduler reports tells how many requests were waiting"
-    elif case.reports:
-        why = f"it holds only {say.count(case.reports, 'scheduler report')}"
-    else:
-        why = "it holds no scheduler reports: neither running, waiting nor KV usage"
-    more = " It does show a restart." if "restart" in process else ""
+    """What the capture lacks, and what it does show."""
+    said = [_why(case)]
+    if "restart" in process:
+        said.append(_("It does show a restart."))
     worst = worst_ttft(case.row("ttft_broke"))
     if worst is not None:
-        more += f" What is known: P99 TTFT was {worst[1]}."
+        said.append(_("What is known: P99 TTFT was {took}.", took=worst[1]))
     if case.row("ttft_broke")["throughput_broke"]:
-        more += _(
-            " What is known: generation throughput fell to less than {share} of the usual {when}, with requests running.",
-            share=say.share(case.limits["throughput_fall"]), when=case.when(),
+        said.append(
+            _(
+                "What is known: generation throughput fell to less than {share} of the usual {when}, with requests running.",
+                share=say.share(case.limits["throughput_fall"]), when=case.when(),
+            )
         )  # fmt: skip
     return finding(
-        case, "insufficient_data", "low", f"This capture cannot tell what happened: {why}.{more}",
+        case, "insufficient_data", "low", say.sentences(said),
         case.window if case.row("ttft_broke")["throughput_broke"] else Window(None, None),
         ("ttft_broke", "l1_full", "queue_on_l1", "outside_scheduler"),
     )  # fmt: skip
+
+
+def _why(case: Case) -> str:
+    if case.row("outside_scheduler")["stats_off"]:
+        return _("This capture cannot tell what happened: the server's stats lines were switched off (more than one API server).")
+    if case.reports and not case.waiting_reports:
+        return _("This capture cannot tell what happened: none of its scheduler reports tells how many requests were waiting.")
+    if case.reports:
+        return _("This capture cannot tell what happened: it holds only {reports}.", reports=say.count(case.reports, "scheduler report"))
+    return _("This capture cannot tell what happened: it holds no scheduler reports: neither running, waiting nor KV usage.")

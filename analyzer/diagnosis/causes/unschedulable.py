@@ -6,6 +6,16 @@ from analyzer.diagnosis import say
 from analyzer.diagnosis.case import Case, Row
 from analyzer.diagnosis.causes.finding import finding
 from analyzer.diagnosis.model import Finding, Window
+from analyzer.language import N_, _, ngettext
+
+# By whether adapters are switched on.
+_HELD_BY = {
+    False: N_("That leaves what the capture does not tell: LoRA slots, grammars that are compiled, or a load of remote KV."),
+    True: N_(
+        "That leaves what the capture does not tell: LoRA slots above all, since adapters are switched on; or grammars that are compiled, "
+        "or a load of remote KV."
+    ),
+}
 
 
 def never_fits(case: Case) -> list[Finding]:
@@ -13,21 +23,25 @@ def never_fits(case: Case) -> list[Finding]:
     r = case.row("outside_scheduler")
     still = _stood_still(case, r)
     if r["giants"] and still is not None:
-        text = (
+        giant = _(
             "A request of {tokens} prompt tokens came at {at} UTC and can never fit: the pool that its whole prompt must fit into has "
-            "{pool} tokens. {still}"
-        )
-        sentence = text.format(
-            tokens=say.count(r["giant_tokens"]), at=say.clock(r["giant_ts"]), pool=say.count(r["pool_tokens"]), still=still[1]
+            "{pool} tokens.",
+            tokens=say.count(r["giant_tokens"]), at=say.clock(r["giant_ts"]), pool=say.count(r["pool_tokens"]),
         )  # fmt: skip
+        sentence = say.sentences([giant, still[1]])
         return [finding(case, "unschedulable", "high", sentence, still[0], ("outside_scheduler", "l1_full", "queue_on_l1"))]
-    if r["refusals"] and not case.queue_broke:
-        few = "" if r["refused_tokens"] is None else f", the longest of {say.count(r['refused_tokens'])} tokens"
-        pool = "" if r["pool_tokens"] is None else f" (of {say.count(r['pool_tokens'])} tokens)"
-        sentence = (
-            f"{say.count(r['refusals'], 'request')}{few}, could never fit into the KV pool{pool}, and the engine refused or aborted them "
-            f"{say.span(r['refused_from_ts'], r['refused_until_ts'])}."
-        )
+    # a queue behind one that has outgrown the whole pool waits for it; a refused one holds up nobody
+    if r["refusals"] and (r["outgrown"] or not case.queue_broke):
+        said = [
+            ngettext(
+                "{n} request could never fit into the KV pool, and the engine refused or aborted it {when}.",
+                "{n} requests could never fit into the KV pool, and the engine refused or aborted them {when}.",
+                r["refusals"], n=say.count(r["refusals"]), when=say.span(r["refused_from_ts"], r["refused_until_ts"]),
+            ),
+            "" if r["refused_tokens"] is None else _("The longest had {tokens}.", tokens=say.count(r["refused_tokens"], "token")),
+            "" if r["pool_tokens"] is None else _("The pool has {tokens}.", tokens=say.count(r["pool_tokens"], "token")),
+        ]  # fmt: skip
+        sentence = say.sentences(said)
         window = Window(r["refused_from_ts"], r["refused_until_ts"])
         return [finding(case, "unschedulable", "high", sentence, window, ("outside_scheduler",), (r["refused_source"] or "",))]
     return []
@@ -44,15 +58,13 @@ def nothing_runs(case: Case) -> list[Finding]:
     seen = _seen(r)
     held_back = (r["stuck_deferred_share"] or 0.0) >= case.limits["dominant_share"]
     if held_back or r["stuck_fetching_max"]:
-        sentence = f"{seen} The scheduler itself held them back, for a load of remote KV, a LoRA slot or a grammar: which, is not told."
-        return [finding(case, "insufficient_data", "low", sentence, window, ("outside_scheduler", "queue_on_l1"))]
+        why = _("The scheduler itself held them back, for a load of remote KV, a LoRA slot or a grammar: which, is not told.")
+        return [finding(case, "insufficient_data", "low", say.sentences([seen, why]), window, ("outside_scheduler", "queue_on_l1"))]
     if _all_fit(r):
-        sentence = f"{seen} Each would have fitted into the pool ({say.count(r['pool_tokens'])} tokens): the scheduler stood still."
-        return [finding(case, "hang", "medium", sentence, window, ("outside_scheduler", "queue_on_l1"))]
-    sentence = (
-        f"{seen} Either one of them needs more than the whole pool, or the scheduler stands still: the lengths of the prompts would tell."
-    )
-    return [finding(case, "insufficient_data", "low", sentence, window, ("outside_scheduler", "queue_on_l1"))]
+        why = _("Each would have fitted into the pool ({pool}): the scheduler stood still.", pool=say.count(r["pool_tokens"], "token"))
+        return [finding(case, "hang", "medium", say.sentences([seen, why]), window, ("outside_scheduler", "queue_on_l1"))]
+    why = _("Either one of them needs more than the whole pool, or the scheduler stands still: the lengths of the prompts would tell.")
+    return [finding(case, "insufficient_data", "low", say.sentences([seen, why]), window, ("outside_scheduler", "queue_on_l1"))]
 
 
 def held_by_nothing_known(case: Case) -> list[Finding]:
@@ -65,21 +77,15 @@ def held_by_nothing_known(case: Case) -> list[Finding]:
         return []
     q, full = case.row("ttft_broke"), case.row("l1_full")
     by_scheduler = min(1.0, (r["deferred_request_s"] or 0.0) / r["waiting_request_s"]) if r["waiting_request_s"] else 0.0
-    told = f" The scheduler itself held back {say.share(by_scheduler)} of them." if by_scheduler else ""
-    sentence = (
-        f"{say.count(q['waiting_peak'], 'request')} waited {case.when()} although the pool was used to "
-        f"{say.share(full['usage_waiting_p50'])} at the median, below the cap, with room even for the most that running requests can have "
-        f"reserved, and prefill was not busy.{told} "
-        f"That leaves what the capture does not tell: {_asked_for(case)}."
-    )
+    waited = _(
+        "{requests} waited {when} although the pool was used to {usage} at the median, below the cap, with room even for the most that "
+        "running requests can have reserved, and prefill was not busy.",
+        requests=say.count(q["waiting_peak"], "request"), when=case.when(), usage=say.share(full["usage_waiting_p50"]),
+    )  # fmt: skip
+    told = _("The scheduler itself held back {share} of them.", share=say.share(by_scheduler)) if by_scheduler else ""
+    lora = any(key.startswith("arg.") and "lora" in key for key in case.facts)
+    sentence = say.sentences([waited, told, _(_HELD_BY[lora])])
     return [finding(case, "insufficient_data", "low", sentence, case.window, ("queue_on_l1", "queue_on_cap", "prefill_bottleneck"))]
-
-
-def _asked_for(case: Case) -> str:
-    lora = [key for key in case.facts if key.startswith("arg.") and "lora" in key]
-    if lora:
-        return "LoRA slots above all, since adapters are switched on; or grammars that are compiled, or a load of remote KV"
-    return "LoRA slots, grammars that are compiled, or a load of remote KV"
 
 
 def _all_fit(r: Row) -> bool:
@@ -93,10 +99,11 @@ def _all_fit(r: Row) -> bool:
 
 
 def _seen(r: Row) -> str:
-    return (
-        f"{say.count(r['stuck_waiting_max'], 'request')} waited for {say.seconds(r['stuck_s'])} "
-        f"{say.span(r['stuck_from_ts'], r['stuck_until_ts'])} although nothing ran and the pool was {say.share(r['stuck_usage_max'])} used."
-    )
+    return _(
+        "{requests} waited for {seconds} {when} although nothing ran and the pool was {usage} used.",
+        requests=say.count(r["stuck_waiting_max"], "request"), seconds=say.seconds(r["stuck_s"]),
+        when=say.span(r["stuck_from_ts"], r["stuck_until_ts"]), usage=say.share(r["stuck_usage_max"]),
+    )  # fmt: skip
 
 
 def _stood_still(case: Case, r: Row) -> tuple[Window, str] | None:
@@ -106,12 +113,13 @@ def _stood_still(case: Case, r: Row) -> tuple[Window, str] | None:
     for e in case.ends:
         limit = max(case.limits["hang_silence_s"], 3 * (e["hold_s"] or 0))
         if (e["waiting_last"] or 0) > 0 and (e["silent_s"] or 0) > limit and r["giant_ts"] is not None and e["last_ts"] >= r["giant_ts"]:
-            return Window(e["last_report_ts"], e["last_ts"]), (
-                f"Nothing was reported for {say.seconds(e['silent_s'])} after it, with {say.count(e['waiting_last'], 'request')} waiting."
-            )
+            return Window(e["last_report_ts"], e["last_ts"]), _(
+                "Nothing was reported for {seconds} after it, with {requests} waiting.",
+                seconds=say.seconds(e["silent_s"]), requests=say.count(e["waiting_last"], "request"),
+            )  # fmt: skip
     if case.queue_broke and case.open_ended:
-        return (
-            case.window,
-            f"Up to {say.count(case.row('ttft_broke')['waiting_peak'], 'request')} waited behind it to the end of the capture.",
-        )
+        return case.window, _(
+            "Up to {requests} waited behind it to the end of the capture.",
+            requests=say.count(case.row("ttft_broke")["waiting_peak"], "request"),
+        )  # fmt: skip
     return None

@@ -7,18 +7,25 @@ from datetime import timedelta
 
 from analyzer.diagnosis import say
 from analyzer.diagnosis.case import Case, Row
+from analyzer.language import N_, _, ngettext
 
 # A counter shows a preemption one scrape late.
 _AROUND = timedelta(seconds=60)
 
-_RETRACTED = "{requests} had to be retracted."
-_RETRACTED_OVERALL = "{requests} had to be retracted over the whole capture."
-_PREEMPTED = "{preemptions} happened."
-_PREEMPTED_OVERALL = "{preemptions} happened over the whole capture."
-_PREEMPTED_AT_LEAST = "At least {preemptions} happened."
-_THRASH = "The engine threw requests out and took requests in by turns ({cycles} with less than {seconds} between)."
-_RECOMPUTED = "About {share} of the prompt tokens computed meanwhile were computed again because of that ({basis})."
-_BASIS = {"counter": "by the engine's counters", "log": "by the tokens that the log says were gained", "estimate": "an upper estimate"}
+_RETRACTED = N_("{requests} had to be retracted.")
+_RETRACTED_OVERALL = N_("{requests} had to be retracted over the whole capture.")
+_PREEMPTED = N_("{preemptions} happened.")
+_PREEMPTED_OVERALL = N_("{preemptions} happened over the whole capture.")
+_PREEMPTED_AT_LEAST = N_("At least {preemptions} happened.")
+# By what counted the tokens.
+_RECOMPUTED = {
+    "counter": N_("About {share} of the prompt tokens computed meanwhile were computed again because of that (by the engine's counters)."),
+    "log": N_(
+        "About {share} of the prompt tokens computed meanwhile were computed again because of that (by the tokens that the log says were "
+        "gained)."
+    ),
+    "estimate": N_("About {share} of the prompt tokens computed meanwhile were computed again because of that (an upper estimate)."),
+}
 
 
 def thrown_out(case: Case) -> list[str]:
@@ -27,16 +34,22 @@ def thrown_out(case: Case) -> list[str]:
     within = _within(case)
     said = []
     if r["retracted_requests"]:
-        said.append((_RETRACTED if within else _RETRACTED_OVERALL).format(requests=say.count(r["retracted_requests"], "request")))
+        said.append(_(_RETRACTED if within else _RETRACTED_OVERALL, requests=say.count(r["retracted_requests"], "request")))
     elif r["preemptions"]:
         told = _PREEMPTED if within else _PREEMPTED_OVERALL
         if r["visible"] != "counter":
             told = _PREEMPTED_AT_LEAST
-        said.append(told.format(preemptions=say.count(r["preemptions"], "preemption")))
+        said.append(_(told, preemptions=say.count(r["preemptions"], "preemption")))
     if (r["cycles"] or 0) >= case.limits["thrash_cycles"]:
-        said.append(_THRASH.format(cycles=say.count(r["cycles"], "time"), seconds=say.seconds(case.limits["thrash_s"])))
+        said.append(
+            ngettext(
+                "The engine threw requests out and took requests in by turns ({n} time with less than {seconds} between).",
+                "The engine threw requests out and took requests in by turns ({n} times with less than {seconds} between).",
+                r["cycles"], n=say.count(r["cycles"]), seconds=say.seconds(case.limits["thrash_s"]),
+            )
+        )  # fmt: skip
     if (r["recompute_share"] or 0) >= case.limits["recompute_share"]:
-        said.append(_RECOMPUTED.format(share=say.share(r["recompute_share"]), basis=_BASIS[r["recompute_by"]]))
+        said.append(_(_RECOMPUTED[r["recompute_by"]], share=say.share(r["recompute_share"])))
     return said
 
 
@@ -57,4 +70,4 @@ def worst_ttft(q: Row) -> tuple[float, str] | None:
     if known is not None and math.isfinite(known):
         return known, say.seconds(known)
     least = q["ttft_p99_at_least_s"]
-    return None if least is None else (least, f"at least {say.seconds(least)}")
+    return None if least is None else (least, _("at least {least}", least=say.seconds(least)))
