@@ -117,9 +117,9 @@ def _instance(con: duckdb.DuckDBPyConnection, name: str) -> InstanceDiagnosis:
         stalls=tuple(rows(con, "SELECT * FROM _stall WHERE instance = ? ORDER BY start_ts", name)),
         slow_decode=next(iter(rows(con, "SELECT * FROM slow_decode WHERE instance = ?", name)), None),
         limits=in_force(con),
-        facts=_facts(con, name, views[questions()["config_asked_for_it"].view][0]["run_id"]),
         versions=(version_min, version_max),
     )
+    configured = questions()["config_asked_for_it"].view
     cases = [
         replace(
             instance,
@@ -127,6 +127,7 @@ def _instance(con: duckdb.DuckDBPyConnection, name: str) -> InstanceDiagnosis:
             open_ended=_open_ended(con, name, n),
             # a view that tells of the whole instance has one row for all of its incidents
             rows={view: next(r for r in found if r.get("incident", n) == n) for view, found in views.items()},
+            facts=_facts(con, name, next(r["run_id"] for r in views[configured] if r["incident"] == n)),
         )
         for n in sorted(r["incident"] for r in views["q01_ttft"])[:MAX_INCIDENTS]
     ]

@@ -140,7 +140,8 @@ def _pool(derived: dict[str, Value | None], facts: dict[str, Value]) -> dict[str
     dtype = facts.get("arg.kv_cache_dtype", facts.get("arg.cache_dtype"))
     wide = dtype in _FP8_FROM and facts.get("kv_dtype", "torch.bfloat16") in _HALVES and facts.get("arg.dtype") not in ("float", "float32")
     halved = 2 * pool if pool and wide else None
-    pools = round(pool / d["capacity_tokens"]) if pool and d["capacity_tokens"] else 1
+    # a share below one is of two lifetimes with another capacity each
+    pools = max(1, round(pool / d["capacity_tokens"])) if pool and d["capacity_tokens"] else 1
     return {
         "caps": None if d["cap"] is None else d["cap"] * pools,
         "ceiling_rank": None if ceiling is None else _floor(ceiling / pools),

@@ -48,7 +48,7 @@ def findings(cases: Sequence[Case], covered: bool) -> tuple[tuple[Finding, ...],
         # what stands behind a request that never fits looks like a hang
         process = [f for f in process if f.cause != "hang"]
     if any(f.cause == "hang" for f in process):
-        each = [[f for f in found if f.cause != "hang"] for found in each]
+        each = [[_beside_a_hang(f, process) for f in found if f.cause != "hang"] for found in each]
     if process:
         each = [[f for f in found if f.cause != "none"] for found in each]
     first, later = _by_consequence(process, cases)
@@ -63,6 +63,9 @@ def incident_findings(case: Case) -> list[Finding]:
         return stuck
     if case.queue_broke:
         held = queue_held(case)
+        if held and held[0].cause == "hang":
+            # not one token: whatever else was short, nobody could have had it
+            return held
         before = next((found for family in _BEFORE_QUEUE if (found := family(case))), _fetched_slowly(case))
         # they are its consequences, or what it was taken for
         return [*before, *(replace(f, confidence="low") for f in held if f.cause != "insufficient_data")] if before else held
@@ -75,6 +78,14 @@ def _fetched_slowly(case: Case) -> list[Finding]:
     r = case.row("l2_bottleneck")
     share = (r["fetch_request_s"] or 0.0) / r["waiting_request_s"] if r["waiting_request_s"] else 0.0
     return transfers_waited_for(case) if share >= case.limits["dominant_share"] else []
+
+
+def _beside_a_hang(f: Finding, process: list[Finding]) -> Finding:
+    """What a queue looked like while the scheduler stood still says little of its cause."""
+    hung = [p.window for p in process if p.cause == "hang"]
+    start, end = f.window.start, f.window.end
+    within = start is not None and end is not None and any(w.start and w.end and start <= w.end and w.start <= end for w in hung)
+    return replace(f, confidence="low") if within else f
 
 
 def _by_consequence(process: list[Finding], cases: Sequence[Case]) -> tuple[list[Finding], list[Finding]]:

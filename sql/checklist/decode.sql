@@ -10,13 +10,18 @@ WITH gaps AS (
     FROM _report
     WHERE kind IN ('prefill', 'decode', 'stats')
 ),
+spoken AS (
+    SELECT *, kind <> 'prefill' AND gen_tps IS NOT NULL AND running > 0 AND waiting = 0 AND span_s > 0 AS told FROM gaps
+),
 tokens AS (
     SELECT
-        *,
-        kind <> 'prefill' AND gen_tps IS NOT NULL AND running > 0 AND waiting = 0 AND span_s > 0 AS told,
+        * EXCLUDE (span_s),
+        -- since the throughput before it, whatever was printed between them
+        least(hold_s, coalesce(epoch(ts - lag(CASE WHEN told THEN ts END IGNORE NULLS) OVER (PARTITION BY instance, run_id, dp ORDER BY seq)), span_s))
+            AS span_s,
         running = 0 OR coalesce(kind <> 'prefill' AND gap_s > 3 * median(gap_s) OVER (PARTITION BY instance, run_id, dp, kind) + 5, false)
             AS idle_before
-    FROM gaps
+    FROM spoken
 ),
 smooth AS (
     SELECT
@@ -129,6 +134,15 @@ confirmed AS (
     JOIN by_source AS o
         ON o.instance = c.instance AND o.source <> c.source AND o.slow_s > 0 AND o.start_ts <= c.end_ts AND o.end_ts >= c.start_ts
     GROUP BY c.instance
+),
+-- requests that took long by their own times, while the server's throughput was that of quick ones
+denied AS (
+    SELECT c.instance, median(r.running / r.gen_tps_now) < getvariable('decode_factor')::DOUBLE * any_value(c.token_base_s) AS denied
+    FROM chosen AS c
+    JOIN _report AS r ON r.instance = c.instance AND r.ts BETWEEN c.start_ts AND c.end_ts
+    WHERE c.source <> 'reports' AND r.kind <> 'prefill' AND r.gen_tps_now > 0 AND r.running > 0
+    GROUP BY c.instance
+    HAVING count(*) >= 3
 )
 SELECT
     c.instance,
@@ -147,7 +161,9 @@ SELECT
         WHEN c.tps_slow < 1.4 * c.tps_else THEN 'slower'
         WHEN c.running_slow >= 1.25 * a.running_most THEN 'grew'
     END AS batch,
-    f.confirmed_by
+    f.confirmed_by,
+    coalesce(d.denied, false) AS denied_by_reports
 FROM chosen AS c
 LEFT JOIN compared AS a USING (instance)
-LEFT JOIN confirmed AS f USING (instance);
+LEFT JOIN confirmed AS f USING (instance)
+LEFT JOIN denied AS d USING (instance);

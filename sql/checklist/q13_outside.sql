@@ -9,6 +9,8 @@ WITH last_report AS (
         arg_max(l.running, l.seq) AS running,
         arg_max(l.waiting, l.seq) AS waiting,
         max(l.ts) AS ts,
+        -- a batch or a token in the log: scrapes of a scheduler that hangs go on, with gauges that stand still
+        max(l.ts) FILTER (WHERE r.basis = 'log' AND (r.kind IN ('prefill', 'decode') OR r.prompt_tps > 0 OR r.gen_tps > 0)) AS progress_ts,
         max(l.hold_s) AS hold_s,
         coalesce(arg_max(r.kind = 'stats' AND r.running > 0 AND r.prompt_tps = 0 AND r.gen_tps = 0, r.seq), false) AS no_token
     FROM _load AS l
@@ -47,6 +49,7 @@ SELECT
     r.shutdown_ts,
     n.next_start_ts,
     l.ts AS last_report_ts,
+    l.progress_ts,
     l.running AS running_last,
     l.waiting AS waiting_last,
     l.hold_s,

@@ -1,7 +1,9 @@
--- 14. Was the configuration asking for it? The settings that decide admission and cache, as far as the log has them.
+-- 14. Was the configuration asking for it? The settings that decide admission and cache, as far as the log has them: those of
+-- the process that the incident began in, without an incident those of the last one.
 CREATE OR REPLACE VIEW q14_config AS
 SELECT
     i.instance,
+    i.incident,
     l.run_id,
     l.engine_version,
     l.capacity_tokens,
@@ -19,6 +21,8 @@ SELECT
     -- a metric's labels tell some arguments, and never which were left at their default
     (SELECT max(f.source) FROM fact AS f WHERE f.instance = i.instance AND f.run_id = l.run_id AND f.key LIKE 'arg.%'
         AND coalesce(f.read_from NOT LIKE '%cache\_config\_info' ESCAPE '\', true)) AS args_source
-FROM _instance AS i
+FROM incident AS i
 LEFT JOIN _limits AS l USING (instance)
-QUALIFY row_number() OVER (PARTITION BY i.instance ORDER BY l.run_id DESC NULLS LAST) = 1;
+QUALIFY row_number() OVER (
+    PARTITION BY i.instance, i.incident ORDER BY coalesce(i.broke AND l.run_id = i.run_id, false) DESC, l.run_id DESC NULLS LAST
+) = 1;

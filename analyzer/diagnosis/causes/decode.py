@@ -29,6 +29,10 @@ def decoded_slowly(case: Case) -> list[Finding]:
         when=say.span(slow["start_ts"], slow["end_ts"]), slow=say.seconds(slow["token_slow_s"]), base=say.seconds(slow["token_base_s"]),
         running=say.count(slow["running_slow"], "request"),
     )  # fmt: skip
+    if slow["denied_by_reports"]:
+        denied = _("The throughput that the server reported in that time is not slow: look at the front end, the network and the client.")
+        window = Window(slow["start_ts"], slow["end_ts"])
+        return [finding(case, "insufficient_data", "low", say.sentences([start, denied]), window, ("outside_scheduler", "queue_on_l1"))]
     return [
         finding(
             case, "decode_bound", confidence, say.sentences([start, *_batch(slow), *_sources(slow)]),

@@ -28,7 +28,9 @@ def _failed(row: Row) -> str:
 def crashes(case: Case) -> list[Finding]:
     """The processes that died."""
     return [
-        finding(
+        _not_fatal(case, e)
+        if _went_on(case, e)
+        else finding(
             case, "crash", "high",
             say.sentences(
                 [
@@ -45,6 +47,19 @@ def crashes(case: Case) -> list[Finding]:
     ]  # fmt: skip
 
 
+def _went_on(case: Case, e: Row) -> bool:
+    """True when the process made progress long after the line that tells of its death."""
+    return e["progress_ts"] is not None and (e["progress_ts"] - e["crash_ts"]).total_seconds() > case.limits["hang_silence_s"]
+
+
+def _not_fatal(case: Case, e: Row) -> Finding:
+    said = _(
+        "The log tells of a crash at {at} UTC ({why}), but the same process went on reporting until {until}.",
+        at=say.clock(e["crash_ts"]), why=stored(e["crash_text"]), until=say.clock(e["progress_ts"]),
+    )  # fmt: skip
+    return finding(case, "crash", "low", said, Window(e["crash_ts"], e["crash_ts"]), ("outside_scheduler",), (e["crash_source"] or "",))
+
+
 def hangs(case: Case) -> list[Finding]:
     """Work in hand and no progress: a watchdog alarm, or silence."""
     found = []
@@ -55,7 +70,7 @@ def hangs(case: Case) -> list[Finding]:
         # an idle engine has no watchdog alarm: one is proof of work in hand
         if e["watchdog_ts"] is None and not silent:
             continue
-        start = e["last_report_ts"] or e["watchdog_ts"]
+        start = e["progress_ts"] or e["last_report_ts"] or e["watchdog_ts"]
         if e["watchdog_ts"] is not None:
             stuck = _(
                 "The scheduler made no progress from {start} UTC on, and the watchdog fired at {at}.",

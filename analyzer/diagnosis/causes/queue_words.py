@@ -13,6 +13,10 @@ _L1 = N_(
     "The KV pool in HBM (L1) was full {when}: up to {requests} waited, and usage while they waited was {usage} at the median and {most} "
     "at most."
 )
+_L1_FOR_A_PART = N_(
+    "The KV pool in HBM (L1) was full for {part} of the time in which requests waited {when}: up to {requests} waited, and usage was "
+    "{usage} at the median and {most} at most."
+)
 _L1_NO_ROOM = N_(
     "The KV pool in HBM (L1) had no room for the next request {when}: up to {requests} waited, and usage while they waited was {usage} at "
     "the median and {most} at most."
@@ -111,8 +115,13 @@ def _l1(case: Case) -> list[str]:
         main = _(_L1_OF_A_POOL, **_about(case), **usage, pool=_(_POOLS[full["fullest_pool"]]))
     else:
         shares = case.queue_shares()
-        template = _L1 if shares["l1"] >= shares["gap"] + shares["reservation"] else _L1_NO_ROOM
-        main = _(template, **_about(case), **usage)
+        part = (full["full_waiting_s"] or 0.0) / full["waiting_s"] if full["waiting_s"] else 1.0
+        if shares["l1"] < shares["gap"] + shares["reservation"]:
+            main = _(_L1_NO_ROOM, **_about(case), **usage)
+        elif shares["l1"] < case.limits["high_share"] and part < case.limits["high_share"]:
+            main = _(_L1_FOR_A_PART, **_about(case), **usage, part=say.share(part))
+        else:
+            main = _(_L1, **_about(case), **usage)
     beside = l2_beside(case)
     return [main, *thrown_out(case), *([beside] if beside else [])]
 

@@ -50,12 +50,26 @@ def nothing_broke(case: Case) -> list[Finding]:
             )
         return [finding(case, "insufficient_data", "low", sentence, Window(None, None), ("ttft_broke", "outside_scheduler"))]
     peak = case.row("l1_full")["usage_max"]
-    running = (case.ends[-1]["running_last"] or 0) if case.ends and not case.has_log else 0
-    confidence: Confidence = "low" if running or peak is None or not case.running_reports else "high" if ttft["ttft_n"] else "medium"
+    left_running = (case.ends[-1]["running_last"] or 0) if case.ends and case.ends[-1]["shutdown_ts"] is None else 0
+    running = 0 if case.has_log else left_running
+    # slow from the first to the last report: nothing in the capture tells whether that is usual for this server
+    token_s = (case.slow_decode or {}).get("token_base_s") or 0.0
+    slow_all_along = token_s >= case.limits["decode_token_s"]
+    unsure = running or slow_all_along or peak is None or not case.running_reports
+    confidence: Confidence = "low" if unsure else "high" if ttft["ttft_n"] else "medium"
     said = [
         _how_quiet(ttft, say.share(peak)),
         _("{ranks} reported.", ranks=say.count(skew["ranks"], "rank")) if (skew["ranks"] or 0) > 1 else "",
         _("The capture ends with {running} running: only a log would show a crash then.", running=say.count(running)) if running else "",
+        _(
+            "The log ends with {running} running: a process that is killed (kill -9, OOM) writes no last line.",
+            running=say.count(left_running),
+        )
+        if left_running and case.has_log
+        else "",
+        _("A token took {token} all along: whether that is usual for this server is not in the capture.", token=say.seconds(token_s))
+        if slow_all_along
+        else "",
     ]
     return [finding(case, "none", confidence, say.sentences(said), Window(None, None), ("ttft_broke", "l1_full", "outside_scheduler"))]
 

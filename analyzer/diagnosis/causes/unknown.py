@@ -18,6 +18,10 @@ def nothing_known(case: Case, process: list[Cause]) -> Finding:
     worst = worst_ttft(case.row("ttft_broke"))
     if worst is not None:
         said.append(_("What is known: P99 TTFT was {took}.", took=worst[1]))
+    ttft = case.row("ttft_broke")
+    if ttft["errors_n"]:
+        fields = {"failed": say.count(ttft["errors_n"]), "requests": say.count(ttft["requests_n"], "request")}
+        said.append(_("What is known: {failed} of {requests} failed.", **fields))
     if case.row("ttft_broke")["throughput_broke"]:
         said.append(
             _(

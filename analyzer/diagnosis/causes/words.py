@@ -19,12 +19,15 @@ _PREEMPTED_OVERALL = N_("{preemptions} happened over the whole capture.")
 _PREEMPTED_AT_LEAST = N_("At least {preemptions} happened.")
 # By what counted the tokens.
 _RECOMPUTED = {
-    "counter": N_("About {share} of the prompt tokens computed meanwhile were computed again because of that (by the engine's counters)."),
-    "log": N_(
-        "About {share} of the prompt tokens computed meanwhile were computed again because of that (by the tokens that the log says were "
-        "gained)."
+    "counter": N_(
+        "At most {share} of the prompt tokens computed meanwhile were computed again because of that: so many were retracted by the "
+        "engine's counters, and what is still cached is not computed again."
     ),
-    "estimate": N_("About {share} of the prompt tokens computed meanwhile were computed again because of that (an upper estimate)."),
+    "log": N_(
+        "At least {share} of the prompt tokens computed meanwhile were computed again because of that (by the tokens that the log says "
+        "were gained)."
+    ),
+    "estimate": N_("At most {share} of the prompt tokens computed meanwhile were computed again because of that (estimate)."),
 }
 
 
