@@ -48,7 +48,10 @@ def _bare(case: Incident, files: Files) -> Files:
 
 def _middle(case: Incident, files: Files) -> Files:
     """Every input cut to the same middle third of the case's time."""
-    start, end = middle_third(case, files)
+    third = middle_third(case, files)
+    if third is None:
+        return {}
+    start, end = third
     found: Files = {}
     for name in case.logs:
         found[name] = _packed(name, _between(timed_lines(_text(name, files[name])), start, end))
@@ -73,11 +76,13 @@ VARIANTS: dict[str, Callable[[Incident, Files], Files]] = {
 # -- time
 
 
-def middle_third(case: Incident, files: Files) -> tuple[float, float]:
-    """The middle third between the first and the last moment of any input, in epoch seconds."""
+def middle_third(case: Incident, files: Files) -> tuple[float, float] | None:
+    """The middle third between the first and the last moment of any input, in epoch seconds; None where nothing is timed."""
     moments = [t for name in case.logs for t, _ in timed_lines(_text(name, files[name])) if t is not None]
     moments += [t for name in case.metrics for t, _ in timed_scrapes(_text(name, files[name])) if t is not None]
     moments += [row["send"] for row in client_rows(case, files)]
+    if not moments:
+        return None
     first, last = min(moments), max(moments)
     return first + (last - first) / 3, last - (last - first) / 3
 

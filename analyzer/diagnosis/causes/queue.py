@@ -13,6 +13,7 @@ from analyzer.diagnosis.causes.queue_words import (
     unexplained,
     without_running,
 )
+from analyzer.diagnosis.causes.skew import one_rank_alone
 from analyzer.diagnosis.model import Cause, Confidence, Finding, Window
 
 
@@ -104,6 +105,9 @@ def _confidence(case: Case, cause: Cause, weight: float) -> Confidence:
         running, most = cap["running_p50"] or 0, cap["running_max"] or 0
         if most >= 2 and running >= limits["plateau_share"] * most:
             level = "low"
+    if one_rank_alone(case):
+        # a queue that the capture does not see the end of could have been the other ranks' as well
+        level = "low"
     if case.open_ended and cause in ("prefill_bound", "reservation_bound"):
         # a pool may still be filling: what it looked like so far may be only how it began
         level = LEVELS[max(0, LEVELS.index(level) - 1)]

@@ -21,6 +21,14 @@ def is_skewed(case: Case) -> bool:
     return usage if (r["queue_usage"] or 0.0) >= case.limits["reserved_usage"] else usage and running
 
 
+def one_rank_alone(case: Case) -> bool:
+    """True when nearly all of the queue stood at one rank while another was clearly emptier, whatever sharing alike would have done."""
+    r = case.row("load_skewed")
+    if (r["ranks"] or 0) < 2 or (r["queue_share"] or 0.0) < case.limits["high_share"] or r["usage_emptiest"] is None:
+        return False
+    return bool(r["usage_emptiest"] <= case.limits["skew_even"] * (r["queue_usage"] or 0.0))
+
+
 def skewed(case: Case) -> list[Finding]:
     """The queue of one rank, that the room of the others would have taken."""
     if not case.queue_broke or not is_skewed(case):
