@@ -40,6 +40,8 @@ WITH wide AS (
             END
         ) AS arg_max_running_requests,
         max(number) FILTER (WHERE key = 'arg.max_num_seqs') AS max_num_seqs,
+        max(number) FILTER (WHERE key = 'arg.pp_max_micro_batch_size' AND number > 0) AS micro_batch,
+        max(number) FILTER (WHERE key IN ('arg.pp_size', 'arg.pipeline_parallel_size') AND number > 1) AS pp_size,
         max(number) FILTER (WHERE key = 'chunked_prefill_size' AND number > 0) AS chunk_line,
         max(number) FILTER (WHERE key = 'arg.chunked_prefill_size' AND number > 0) AS chunk_arg,
         max(number) FILTER (WHERE key IN ('max_prefill_tokens', 'arg.max_prefill_tokens')) AS max_prefill_tokens,
@@ -69,7 +71,12 @@ SELECT
         WHEN engine = 'vllm' THEN num_gpu_blocks * block_size
         ELSE coalesce(kv_full_tokens, kv_allocated_tokens)
     END AS capacity_tokens,
-    coalesce(max_running_requests, arg_max_running_requests, max_num_seqs) AS cap,
+    -- SGLang's pipeline stages have a batch each in flight, which share the cap, and its lines tell of one of them
+    CASE
+        WHEN engine = 'sglang' AND pp_size IS NOT NULL
+            THEN coalesce(micro_batch, greatest(1, coalesce(max_running_requests, arg_max_running_requests) // pp_size))
+        ELSE coalesce(max_running_requests, arg_max_running_requests, max_num_seqs)
+    END AS cap,
     coalesce(chunk_line, chunk_arg, CASE WHEN engine = 'sglang' THEN max_prefill_tokens END) AS chunk_tokens,
     max_num_batched_tokens,
     max_len_tokens,

@@ -34,7 +34,7 @@ WHERE kind = 'companion' AND extra['Num successful transfers'] IS NOT NULL
 
 -- 12. Prefill/decode disaggregation: for each of its queues the highest level, how much waiting came together in it
 -- (requests x s), and the time from when it was half as long as at its peak (`_from_ts`, `_peak_ts`, `_until_ts`). What a
--- transfer took while the transfer queues were long (`transfer_held_s`) and otherwise (`transfer_usual_s`). The other side, if
+-- transfer took while the transfer queues were long (`transfer_held_s`) and at its fastest (`transfer_usual_s`). The other side, if
 -- it is in the capture too, by its fullest usage and its queues. `pd_reports` is 0 without PD.
 CREATE OR REPLACE VIEW q12_pd AS
 WITH levels AS (

@@ -26,3 +26,10 @@ def test_the_argument_is_shared_by_ranks_that_share_attention() -> None:
 def test_without_a_cap_only_the_plateau_is_known() -> None:
     row = row_of(database(scheduler=lines([8, 8, 8, 8])), "q05_cap")
     assert (row["cap"], row["plateau_share"], row["at_cap_s"]) == (None, 1.0, 0)
+
+
+def test_pipeline_stages_share_the_cap() -> None:
+    known = [fact("max_running_requests", 16), fact("arg.pp_size", 2)]
+    assert row_of(database(scheduler=lines([8, 8, 8]), facts=known), "q05_cap")["cap"] == 8
+    told = [*known, fact("arg.pp_max_micro_batch_size", 12)]
+    assert row_of(database(scheduler=lines([8, 8, 8]), facts=told), "q05_cap")["cap"] == 12

@@ -101,7 +101,7 @@ def _took(r: Row) -> str:
     if r["transfer_held_s"] is None or r["transfer_usual_s"] is None:
         return ""
     return _(
-        "A transfer took {held} on average, {usual} at other times.",
+        "A transfer took {held} on average, {usual} at its fastest.",
         held=say.seconds(r["transfer_held_s"]), usual=say.seconds(r["transfer_usual_s"]),
     )  # fmt: skip
 

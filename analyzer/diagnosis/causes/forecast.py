@@ -21,19 +21,28 @@ def warnings(forecast: Mapping[str, Any] | None, limits: Mapping[str, float]) ->
         "left": say.seconds(forecast["time_left_s"]),
         "low": say.seconds(forecast["time_left_low_s"]),
         "high": say.seconds(latest),
+        "full": say.share(limits["full_usage"]),
     }
     if latest is None:
         return (
             _(
                 "The KV pool was filling steadily {since}, by {rate} of it a minute, and was {used} used at the end, with nothing waiting "
-                "yet. Going on like that it is full {left} later, at the soonest {low}.",
+                "yet. Going on like that it is full (used to {full}) {left} later, at the soonest {low}.",
+                **fields,
+            ),
+        )
+    if fields["low"] == fields["high"]:
+        return (
+            _(
+                "The KV pool was filling steadily {since}, by {rate} of it a minute, and was {used} used at the end, with nothing waiting "
+                "yet. Going on like that it is full (used to {full}) {left} later.",
                 **fields,
             ),
         )
     return (
         _(
             "The KV pool was filling steadily {since}, by {rate} of it a minute, and was {used} used at the end, with nothing waiting yet. "
-            "Going on like that it is full {left} later (between {low} and {high}).",
+            "Going on like that it is full (used to {full}) {left} later (between {low} and {high}).",
             **fields,
         ),
     )

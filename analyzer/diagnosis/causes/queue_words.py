@@ -67,8 +67,6 @@ _UNEXPLAINED_WITHOUT_CAP = N_(
     "prefill: the cap is not in it."
 )
 
-_POOLS = {"full attention": N_("full attention"), "sliding window": N_("sliding window"), "mamba": N_("mamba")}
-
 _REASONS: dict[Cause, str] = {
     "l1_bound": N_(
         "For {share} of the time in which the queue was held, the pool had no room for the next request, or had to throw requests out."
@@ -112,7 +110,7 @@ def _l1(case: Case) -> list[str]:
     full = case.row("l1_full")
     usage = {"usage": say.share(full["usage_waiting_p50"]), "most": say.share(full["usage_waiting_max"])}
     if full["fullest_pool"] is not None:
-        main = _(_L1_OF_A_POOL, **_about(case), **usage, pool=_(_POOLS[full["fullest_pool"]]))
+        main = _(_L1_OF_A_POOL, **_about(case), **usage, pool=say.pool(full["fullest_pool"]))
     else:
         shares = case.queue_shares()
         part = (full["full_waiting_s"] or 0.0) / full["waiting_s"] if full["waiting_s"] else 1.0
