@@ -14,6 +14,7 @@ from analyzer.diagnosis.causes.queue_words import (
     without_running,
 )
 from analyzer.diagnosis.causes.skew import one_rank_alone
+from analyzer.diagnosis.causes.unschedulable import all_fit
 from analyzer.diagnosis.model import Cause, Confidence, Finding, Window
 
 
@@ -27,7 +28,10 @@ def queue_held(case: Case) -> list[Finding]:
     dominant = case.limits["dominant_share"]
     stalled_s = case.row("queue_on_l1")["stalled_s"] or 0.0
     if shares["stalled"] >= dominant and stalled_s > case.limits["hang_silence_s"]:
-        return [finding(case, "hang", "medium", stood_still(case, stalled_s), window, ("outside_scheduler", "queue_on_l1"))]
+        # a head request that can never fit looks the same: nothing runs, or SGLang's gauges show what ran last
+        alike = case.engine == "sglang" or case.row("outside_scheduler")["stuck_reports"]
+        level: Confidence = "low" if alike and not all_fit(case) else "medium"
+        return [finding(case, "hang", level, stood_still(case, stalled_s), window, ("outside_scheduler", "queue_on_l1"))]
     weights = _weights(case, shares)
     ranked = sorted(weights.items(), key=lambda kv: (-kv[1], PRECEDENCE.index(kv[0])))
     found = [
@@ -105,6 +109,9 @@ def _confidence(case: Case, cause: Cause, weight: float) -> Confidence:
         running, most = cap["running_p50"] or 0, cap["running_max"] or 0
         if most >= 2 and running >= limits["plateau_share"] * most:
             level = "low"
+    if cause == "l1_bound" and not case.has_log and (cap["running_p50"] or 0) <= 1:
+        # one request that fills the pool may have outgrown it for good: only a line of the log would tell
+        level = "low"
     if one_rank_alone(case):
         # a queue that the capture does not see the end of could have been the other ranks' as well
         level = "low"

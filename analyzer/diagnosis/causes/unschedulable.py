@@ -60,7 +60,7 @@ def nothing_runs(case: Case) -> list[Finding]:
     if held_back or r["stuck_fetching_max"]:
         why = _("The scheduler itself held them back, for a load of remote KV, a LoRA slot or a grammar: which, is not told.")
         return [finding(case, "insufficient_data", "low", say.sentences([seen, why]), window, ("outside_scheduler", "queue_on_l1"))]
-    if _all_fit(r):
+    if all_fit(case):
         why = _("Each would have fitted into the pool ({pool}): the scheduler stood still.", pool=say.count(r["pool_tokens"], "token"))
         return [finding(case, "hang", "medium", say.sentences([seen, why]), window, ("outside_scheduler", "queue_on_l1"))]
     why = _("Either one of them needs more than the whole pool, or the scheduler stands still: the lengths of the prompts would tell.")
@@ -88,10 +88,12 @@ def held_by_nothing_known(case: Case) -> list[Finding]:
     return [finding(case, "insufficient_data", "low", sentence, case.window, ("queue_on_l1", "queue_on_cap", "prefill_bottleneck"))]
 
 
-def _all_fit(r: Row) -> bool:
+def all_fit(case: Case) -> bool:
     """True when no waiting request can be larger than the pool: by the model's length, or by the lengths of all of them."""
+    r = case.row("outside_scheduler")
     pool = r["pool_tokens"]
-    if pool is None:
+    # the sizes of further pools (sliding window, mamba) are in SGLang's start-up lines alone
+    if pool is None or (case.engine == "sglang" and case.row("config_asked_for_it")["args_source"] is None):
         return False
     if r["max_len_tokens"] is not None and r["max_len_tokens"] <= pool:
         return True
