@@ -34,8 +34,8 @@ Cases with an odd seed ("tune") may be looked at when a threshold is chosen, tho
 A row of the matrix is a true cause, a column is a verdict; what is not on the diagonal is a mistake. Where two causes are as right, either
 counts as the first. The cases are made up or small: they show that causes are told apart, not how often an incident of yours will be.
 
-A capture is seldom whole, so each case is asked again with its metrics, its log or its client records gone, with only the middle third
-of its time, and with nothing but start-up and access lines. "Weaker" is `insufficient_data`, or another cause with low confidence: the
+A capture is seldom whole, so each case is asked again with its metrics gone, with its log gone, with only the middle third of its time,
+and with nothing but start-up and access lines. "Weaker" is `insufficient_data`, or another cause with low confidence: the
 tool says that it does not know. It is also `none` for a stretch of time in which clients saw no trouble. "WRONG" is another cause with
 medium or high confidence, and there may be none. Start-up and access lines cannot tell, so there anything but `insufficient_data` is
 WRONG."""

@@ -67,7 +67,6 @@ VARIANTS: dict[str, Callable[[Incident, Files], Files]] = {
     WHOLE: lambda case, files: files,
     "no metrics": _without("metrics"),
     "no log": _without("logs"),
-    "no clients": _without("clients"),
     MIDDLE: _middle,
     BARE: _bare,
 }
