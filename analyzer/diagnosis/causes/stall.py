@@ -26,9 +26,9 @@ def stood_still(case: Case) -> list[Finding]:
 
 
 def ends_without_a_token(case: Case) -> list[Finding]:
-    """The last thing a log has of the scheduler is a report with work in hand and no token: it may have hung then."""
+    """The last thing that vLLM told is a report with work in hand and no token: it may have hung then. SGLang's gauges go stale."""
     last = case.ends[-1] if case.ends else None
-    if last is None or not last["no_token"]:
+    if case.engine != "vllm" or last is None or not last["no_token"]:
         return []
     return [
         finding(
