@@ -11,7 +11,7 @@ from analyzer.diagnosis.causes.decode import decoded_slowly
 from analyzer.diagnosis.causes.disaggregation import disaggregated_queues, transfers_waited_for
 from analyzer.diagnosis.causes.finding import PRECEDENCE, at_most
 from analyzer.diagnosis.causes.frontend import outside_scheduler
-from analyzer.diagnosis.causes.l2 import l2_bound
+from analyzer.diagnosis.causes.l2 import l2_bound, l2_in_part
 from analyzer.diagnosis.causes.overflow import overflowed
 from analyzer.diagnosis.causes.process import crashes, hangs, restarts
 from analyzer.diagnosis.causes.queue import queue_held
@@ -51,6 +51,8 @@ def findings(cases: Sequence[Case], covered: bool) -> tuple[tuple[Finding, ...],
         each = [[_beside_a_hang(f, process) for f in found if f.cause != "hang"] for found in each]
     if process:
         each = [[f for f in found if f.cause != "none"] for found in each]
+    elif each[0][0].cause == "none":
+        each[0] = ends_without_a_token(main) or each[0]
     first, later = _by_consequence(process, cases)
     found = [*first, *(f for found in each for f in found), *later]
     return _as_sure_as_can_be(found, covered), tuple(_as_sure_as_can_be(found, covered) for found in each)
@@ -67,10 +69,12 @@ def incident_findings(case: Case) -> list[Finding]:
             # not one token: whatever else was short, nobody could have had it
             return held
         before = next((found for family in _BEFORE_QUEUE if (found := family(case))), _fetched_slowly(case))
+        if not before and held[0].cause == "insufficient_data":
+            return [*l2_in_part(case), *held]
         # they are its consequences, or what it was taken for
         return [*before, *(replace(f, confidence="low") for f in held if f.cause != "insufficient_data")] if before else held
     found = [f for family in _WITHOUT_QUEUE for f in family(case)]
-    return found or ends_without_a_token(case) or nothing_broke(case)
+    return found or nothing_broke(case)
 
 
 def _fetched_slowly(case: Case) -> list[Finding]:

@@ -74,7 +74,7 @@ SELECT
     -- SGLang's pipeline stages have a batch each in flight, which share the cap, and its lines tell of one of them
     CASE
         WHEN engine = 'sglang' AND pp_size IS NOT NULL
-            THEN coalesce(micro_batch, greatest(1, coalesce(max_running_requests, arg_max_running_requests) // pp_size))
+            THEN coalesce(micro_batch, greatest(1, floor(coalesce(max_running_requests, arg_max_running_requests) / pp_size)))
         ELSE coalesce(max_running_requests, arg_max_running_requests, max_num_seqs)
     END AS cap,
     coalesce(chunk_line, chunk_arg, CASE WHEN engine = 'sglang' THEN max_prefill_tokens END) AS chunk_tokens,

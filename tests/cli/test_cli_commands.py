@@ -249,7 +249,7 @@ def test_diagnose_to_a_file(kvpm: Run, tmp_path: Path) -> None:
     assert "\x1b" not in text
     assert kvpm("diagnose", str(L1_LOG), "-o", "d.txt")[0] == 2
     assert kvpm("diagnose", str(L1_LOG), "--year", "2026", "--json", "-o", "d.txt", "--force")[0] == 0
-    assert json.loads((tmp_path / "d.txt").read_text())["schema_version"] == 1
+    assert json.loads((tmp_path / "d.txt").read_text())["schema_version"] == 2
 
 
 def test_ingest_adds_and_force_makes_anew(kvpm: Run) -> None:

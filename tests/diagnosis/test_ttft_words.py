@@ -118,7 +118,7 @@ def test_slow_first_tokens_without_a_queue(row: dict[str, Any], cause: str, conf
 def slow(**told: Any) -> dict[str, Any]:
     row = {
         "slow_s": 120.0, "start_ts": T0, "end_ts": T1, "token_slow_s": 0.1, "token_base_s": 0.025, "running_slow": 80.0,
-        "running_else": 12.0, "token_alike_s": None, "batch": None, "confirmed_by": None,
+        "running_else": 12.0, "token_alike_s": None, "batch": None, "confirmed_by": None, "denied_by_reports": False,
     }  # fmt: skip
     return row | told
 

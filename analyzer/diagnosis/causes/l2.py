@@ -76,6 +76,14 @@ def l2_bound(case: Case) -> list[Finding]:
     ]  # fmt: skip
 
 
+def l2_in_part(case: Case) -> list[Finding]:
+    """Loads that explain a part of the trouble, for a queue that nothing else explains: its rest may be what they had piled up."""
+    wait = loads_waited_for(case)
+    if wait is None or wait.share < case.limits["dominant_share"] / 2 or l1_came_first(case):
+        return []
+    return [finding(case, "l2_bound", "low", wait.sentence, case.window, ("ttft_broke", "l2_bottleneck", "l1_full"))]
+
+
 def l1_came_first(case: Case) -> bool:
     """True when the pool was full before loads were slow: then loads are late because of L1, not the other way round."""
     r = case.row("l2_bottleneck")
