@@ -23,7 +23,11 @@ def queue_held(case: Case) -> list[Finding]:
     shares = case.queue_shares()
     q = case.row("ttft_broke")
     window = Window(q["start_ts"], q["end_ts"])
-    if not shares:
+    queue = case.row("queue_on_l1")
+    # a handful of reports, each long after the one before, does not even show one queue
+    scattered = (queue["reports"] or 0) < case.limits["few_reports"] and not _any_thrown(case)
+    scattered = scattered and (queue["judged_s"] or 0.0) > case.limits["spell_gap_s"] * (queue["reports"] or 0)
+    if not shares or scattered:
         return [finding(case, "insufficient_data", "low", too_few_reports(case), window, ("queue_on_l1",))]
     dominant = case.limits["dominant_share"]
     stalled_s = case.row("queue_on_l1")["stalled_s"] or 0.0
