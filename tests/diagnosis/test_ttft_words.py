@@ -152,7 +152,7 @@ def test_a_pool_that_fills_is_a_warning_with_the_time_left() -> None:
     (told,) = warnings(forecast(), thresholds())
     assert "by 3 % of it a minute" in told
     assert "was 70 % used at the end" in told
-    assert "full 6 min 40 s later (between 5 min 50 s and 8 min 20 s)" in told
+    assert "full (used to 90 %) 6 min 40 s later (between 5 min 50 s and 8 min 20 s)" in told
     (told,) = warnings(forecast(time_left_high_s=None), thresholds())
     assert "at the soonest 5 min 50 s" in told
 
