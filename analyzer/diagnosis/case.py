@@ -58,6 +58,11 @@ class Case:
         return bool(self.row("ttft_broke")["ttft_broke"])
 
     @property
+    def adapters(self) -> bool:
+        """True when the server's arguments switch LoRA adapters on: a slot for one can hold a request as long as the pool."""
+        return any(key.startswith("arg.") and "lora" in key for key in self.facts)
+
+    @property
     def enough(self) -> bool:
         """True when enough reports tell how many requests waited."""
         return self.waiting_reports >= self.limits["min_reports"]

@@ -119,15 +119,16 @@ def _instance(con: duckdb.DuckDBPyConnection, name: str) -> InstanceDiagnosis:
         limits=in_force(con),
         versions=(version_min, version_max),
     )
+    open_ended, facts = _open_ended(con, name), _facts(con, name)
     configured = questions()["config_asked_for_it"].view
     cases = [
         replace(
             instance,
             incident=n,
-            open_ended=_open_ended(con, name, n),
+            open_ended=n in open_ended,
             # a view that tells of the whole instance has one row for all of its incidents
             rows={view: next(r for r in found if r.get("incident", n) == n) for view, found in views.items()},
-            facts=_facts(con, name, next(r["run_id"] for r in views[configured] if r["incident"] == n)),
+            facts=facts.get(next(r["run_id"] for r in views[configured] if r["incident"] == n), {}),
         )
         for n in sorted(r["incident"] for r in views["q01_ttft"])[:MAX_INCIDENTS]
     ]
@@ -155,22 +156,23 @@ def _has_log(con: duckdb.DuckDBPyConnection, name: str) -> bool:
     return bool(rows(con, sql, name)[0]["n"])
 
 
-def _open_ended(con: duckdb.DuckDBPyConnection, name: str, incident: int) -> bool:
-    """True when an incident's queue is still there at the instance's last report."""
+def _open_ended(con: duckdb.DuckDBPyConnection, name: str) -> set[int]:
+    """The incidents whose queue is still there at the instance's last report."""
     found = rows(
         con,
-        "SELECT arg_max(l.waiting, l.ts) > 0 AND max(l.ts) <= any_value(i.end_ts) AS open "
-        "FROM _load AS l JOIN incident AS i USING (instance) WHERE l.instance = ? AND i.incident = ?",
+        "SELECT i.incident FROM _load AS l JOIN incident AS i USING (instance) WHERE l.instance = ? "
+        "GROUP BY i.incident, i.end_ts HAVING arg_max(l.waiting, l.ts) > 0 AND max(l.ts) <= i.end_ts",
         name,
-        incident,
-    )[0]
-    return bool(found["open"])
+    )
+    return {r["incident"] for r in found}
 
 
-def _facts(con: duckdb.DuckDBPyConnection, name: str, run: str | None) -> dict[str, Row]:
-    """The facts of one run by key, each with the line it was read from."""
-    found = rows(con, "SELECT * FROM fact WHERE instance = ? AND run_id IS NOT DISTINCT FROM ? ORDER BY key", name, run)
-    return {f["key"]: f for f in found}
+def _facts(con: duckdb.DuckDBPyConnection, name: str) -> dict[str | None, dict[str, Row]]:
+    """The facts of each run by key, each with the line it was read from."""
+    found: dict[str | None, dict[str, Row]] = {}
+    for fact in rows(con, "SELECT * FROM fact WHERE instance = ? ORDER BY key", name):
+        found.setdefault(fact["run_id"], {})[fact["key"]] = fact
+    return found
 
 
 def _versions(con: duckdb.DuckDBPyConnection, name: str) -> tuple[str | None, str | None, str]:

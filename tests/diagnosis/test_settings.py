@@ -52,7 +52,7 @@ def test_a_default_start_is_not_blamed() -> None:
     ],
 )
 def test_sglang(arguments: dict[str, object], answer: str, words: str) -> None:
-    found = _config(sg_start(-80, **arguments) + _calm())  # type: ignore[arg-type]
+    found = _config(sg_start(-80, **arguments) + _calm())
     assert words in found.sentence
     assert found.answer == answer
     assert re.search(r"in/server\.log:[12]$", found.evidence[0].source)

@@ -80,7 +80,7 @@ def run(design: Design, seed: int, knob: str = "", until: float | None = None) -
         if design.slow is not None:
             at, factor = design.slow
             model.run(until=at if until is None else min(at, until))
-            model.cfg = replace(model.cfg, cost=_slower(model.cfg.cost, factor))  # type: ignore[arg-type]
+            model.cfg = replace(model.cfg, cost=_slower(model.cfg.cost, factor))
         model.run(until=until)
         models.append(model)
     return tuple(models)

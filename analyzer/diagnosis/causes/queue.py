@@ -99,11 +99,10 @@ def _confidence(case: Case, cause: Cause, weight: float) -> Confidence:
     if cause == "l1_bound" and not _any_thrown(case) and shares["l1"] < shares["gap"] + shares["reservation"]:
         # that it did not fit is inferred from what else could have held it
         level = at_most(level, "medium")
-        adapters = any(key.startswith("arg.") and "lora" in key for key in case.facts)
         if cap["cap"] is None and not _below_any_default(case):
             # and a cap could have held it
             level = "low"
-        if (not case.has_log or adapters) and shares["l1"] < limits["dominant_share"] / 2:
+        if (not case.has_log or case.adapters) and shares["l1"] < limits["dominant_share"] / 2:
             # a watermark, which no metric tells, keeps a part of the pool back; a slot for an adapter holds a request as long
             level = "low"
     only_inferred = (queue["refused_share"] or 0) < limits["dominant_share"]

@@ -15,14 +15,14 @@ def nothing_known(case: Case, process: list[Cause]) -> Finding:
     said = [_why(case)]
     if "restart" in process:
         said.append(_("It does show a restart."))
-    worst = worst_ttft(case.row("ttft_broke"))
+    ttft = case.row("ttft_broke")
+    worst = worst_ttft(ttft)
     if worst is not None:
         said.append(_("What is known: P99 TTFT was {took}.", took=worst[1]))
-    ttft = case.row("ttft_broke")
     if ttft["errors_n"]:
         fields = {"failed": say.count(ttft["errors_n"]), "requests": say.count(ttft["requests_n"], "request")}
         said.append(_("What is known: {failed} of {requests} failed.", **fields))
-    if case.row("ttft_broke")["throughput_broke"]:
+    if ttft["throughput_broke"]:
         said.append(
             _(
                 "What is known: generation throughput fell to less than {share} of the usual {when}, with requests running.",
@@ -31,7 +31,7 @@ def nothing_known(case: Case, process: list[Cause]) -> Finding:
         )  # fmt: skip
     return finding(
         case, "insufficient_data", "low", say.sentences(said),
-        case.window if case.row("ttft_broke")["throughput_broke"] else Window(None, None),
+        case.window if ttft["throughput_broke"] else Window(None, None),
         ("ttft_broke", "l1_full", "queue_on_l1", "outside_scheduler"),
     )  # fmt: skip
 

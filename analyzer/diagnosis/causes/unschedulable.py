@@ -83,8 +83,7 @@ def held_by_nothing_known(case: Case) -> list[Finding]:
         requests=say.count(q["waiting_peak"], "request"), when=case.when(), usage=say.share(full["usage_waiting_p50"]),
     )  # fmt: skip
     told = _("The scheduler itself held back {share} of them.", share=say.share(by_scheduler)) if by_scheduler else ""
-    lora = any(key.startswith("arg.") and "lora" in key for key in case.facts)
-    sentence = say.sentences([waited, told, _(_HELD_BY[lora])])
+    sentence = say.sentences([waited, told, _(_HELD_BY[case.adapters])])
     return [finding(case, "insufficient_data", "low", sentence, case.window, ("queue_on_l1", "queue_on_cap", "prefill_bottleneck"))]
 
 
