@@ -52,7 +52,7 @@ def _found() -> Iterator[tuple[str, Any]]:
         with path.open("rb") as file:
             for _line, message, _comments, _context in extract("python", file, keywords=KEYWORDS):
                 yield path.relative_to(ROOT).as_posix(), message
-    for path in sorted((ROOT / "templates").glob("*.j2")):
+    for path in sorted((ROOT / "templates").rglob("*.j2")):
         with path.open("rb") as file:
             options = {"trim_blocks": "true", "lstrip_blocks": "true", "newstyle_gettext": "true", "silent": "false"}
             for _line, message, _comments, _context in extract(babel_extract, file, keywords=KEYWORDS, options=options):

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from analyzer import language
 from analyzer.language import _
 from analyzer.report import charts, fmt, source_words
+from analyzer.report.assets import report_assets
 from analyzer.report.model import ReportData
 from analyzer.resources import templates_dir
 
@@ -64,7 +65,11 @@ def _environment() -> Environment:
     return env
 
 
-def render_html(report: ReportData, *, title: str | None = None) -> str:
-    """The page in the language of the moment. `title` replaces the title that browsers show in the tab."""
+def render_html(report: ReportData, *, title: str | None = None, assets_beside: str | None = None) -> str:
+    """The page in the language of the moment. `title` replaces the title that browsers show in the tab.
+
+    `assets_beside` is the folder of shared scripts as the page's address for it; without one the page carries them.
+    """
     heading = title or _("{verdict}: {trace} (kvpm)", verdict=report.verdict.finding.short, trace=report.trace or _("trace"))
-    return _environment().get_template("report.html.j2").render(r=report, title=fmt.clean(heading, 120))
+    assets = report_assets(explore=False, beside=assets_beside)
+    return _environment().get_template("report.html.j2").render(r=report, title=fmt.clean(heading, 120), assets=assets)

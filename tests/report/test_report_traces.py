@@ -135,4 +135,5 @@ def test_label_values_stay_text(tmp_path: Path) -> None:
     bad = "</td><script>alert(1)</script>" + "x" * 400
     (tmp_path / "metrics.prom").write_text(exposition(8).replace("made-up", bad), encoding="utf-8")
     _, _, html = read(tmp_path, tmp_path / "metrics.prom")
-    assert "<script" not in html
+    assert "<script>alert" not in html
+    assert "&lt;script&gt;alert" in html
