@@ -23,6 +23,7 @@ demo: $(STAMP) ## Analyze the sample incident and write demo_report.html
 test: lint ## Run the linters, the type checker and the tests
 	@sh tools/ensure_browser.sh
 	@sh tools/ensure_prometheus.sh
+	@sh tools/ensure_axe.sh
 	$(BIN)/pytest
 
 accuracy: $(STAMP) ## Print the confusion matrix over the labelled incidents and write docs/accuracy.md

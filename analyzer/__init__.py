@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING
 from analyzer.language import use
 
 if TYPE_CHECKING:
+    from analyzer.comparison.model import Comparison
     from analyzer.diagnosis.model import Diagnosis
     from analyzer.ingestion import IngestOptions, IngestResult
     from analyzer.trace.reader import Trace
 
 __version__ = "0.1.0"
-__all__ = ["diagnose", "ingest", "open_trace", "render_report"]
+__all__ = ["compare", "diagnose", "ingest", "open_trace", "render_report"]
 
 # The heavy libraries are loaded by the call that needs them: `kvpm --help` should not wait for them.
 
@@ -66,6 +67,20 @@ def diagnose(trace: Trace, lang: str = "en") -> Diagnosis:
 
     with use(lang):
         return run(trace)
+
+
+def compare(a: Trace, b: Trace, *, instances: tuple[str | None, str | None] = (None, None), lang: str = "en") -> Comparison:
+    """What is different in `b`, and whether it is better; `instances` names one of each, as `kvpm compare --instances` does.
+
+    Two windows of one trace are the trace opened twice, with `since` and `until`. Raises KvpmError where a trace holds no such instance.
+    """
+    from analyzer.comparison.compare import compare as run
+    from analyzer.comparison.side import side
+
+    with use(lang):
+        first = side(a, diagnose(a, lang), letter="A", instance=instances[0])
+        second = side(b, diagnose(b, lang), letter="B", instance=instances[1], like=first.instance.instance)
+        return run(first, second)
 
 
 def render_report(trace: Trace, diagnosis: Diagnosis | None = None, lang: str = "en") -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from analyzer.errors import ExitCode, KvpmError, NothingUsableError
 from analyzer.parsers.kinds import HEAD_CHARACTERS, PARQUET, is_parquet, read_source
 from analyzer.parsers.reader import Given, ReadOptions, SourceRead
-from analyzer.sources.discover import Input, find_inputs, is_trace
+from analyzer.sources.discover import Input, find_inputs, is_trace, readable
 from analyzer.sources.opening import BinaryInputError, TextInput, TextSource
 from analyzer.trace.assembly import Rules, assemble
 from analyzer.trace.identity import InstanceRule
@@ -335,7 +335,7 @@ def default_trace_name(given: Sequence[str]) -> Path:
     """`NAME.kvtrace` in the working folder, after the first input."""
     if given[0] == "-":
         return Path("stdin.kvtrace")
-    name = Path(os.path.abspath(given[0])).name
+    name = readable(Path(os.path.abspath(given[0])).name)
     for ending in (".gz", ".zst", ".log", ".txt"):
         name = name.removesuffix(ending)
     # a file name may be as long as a name can be, and would have no room for the ending

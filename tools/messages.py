@@ -26,7 +26,7 @@ LOCALE = ROOT / "analyzer" / "locale"
 KEYWORDS: dict[str, Any] = {"_": None, "N_": None, "ngettext": (1, 2)}
 # Which values of which TOML file are read by people.
 TEXT_KEYS = {
-    "questions.toml": {"title", "why", "advice", "signals"},
+    "questions.toml": {"title", "read", "why", "advice", "signals"},
     "advice.toml": {"action", "moves", "cost", "leave_alone"},
     "settings.toml": {"sentence", "why"},
 }
@@ -131,7 +131,7 @@ def main(arguments: list[str]) -> int:
         new_mo = as_mo(catalogue)
         if "--check" in arguments:
             if not po.exists() or po.read_bytes() != new_po or not mo.exists() or mo.read_bytes() != new_mo:
-                problems.append("out of date: run `make messages`")
+                problems.append("out of date: run python tools/messages.py")
         else:
             po.write_bytes(new_po)
             mo.write_bytes(new_mo)

@@ -12,6 +12,8 @@ from typing import NoReturn
 import click
 
 from analyzer import __version__
+from analyzer.cli.batch import batch
+from analyzer.cli.compare import compare
 from analyzer.cli.demo import demo
 from analyzer.cli.diagnose import diagnose
 from analyzer.cli.formats import formats
@@ -47,7 +49,7 @@ def cli() -> None:
     """The group all commands hang on."""
 
 
-for command in (report, diagnose, ingest, sql, formats, metrics, demo):
+for command in (report, batch, diagnose, compare, ingest, sql, formats, metrics, demo):
     cli.add_command(command)
 
 

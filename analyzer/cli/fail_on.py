@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast, get_args
 import click
 
 from analyzer.diagnosis.causes.finding import LEVELS
-from analyzer.diagnosis.model import Cause, Confidence, Diagnosis, Finding
+from analyzer.diagnosis.model import Cause, Confidence, Diagnosis
 from analyzer.errors import ExitCode, KvpmError
 
 # an all-clear is no reason to fail
@@ -28,11 +28,13 @@ class FailOn:
 
     def found(self, diagnosis: Diagnosis) -> bool:
         """True when one of the causes is there."""
-        return any(self._is(f) for f in (diagnosis.findings if self.any_finding else (diagnosis.verdict,)))
+        looked_at = diagnosis.findings if self.any_finding else (diagnosis.verdict,)
+        return any(self.counts(f.cause, f.confidence) for f in looked_at)
 
-    def _is(self, finding: Finding) -> bool:
-        least = self.causes.get(finding.cause)
-        return least is not None and LEVELS.index(finding.confidence) >= LEVELS.index(least)
+    def counts(self, cause: Cause, confidence: Confidence) -> bool:
+        """True when a finding of this cause with this confidence is one of those asked for."""
+        least = self.causes.get(cause)
+        return least is not None and LEVELS.index(confidence) >= LEVELS.index(least)
 
 
 class _Causes(click.ParamType[dict[Cause, Confidence]]):

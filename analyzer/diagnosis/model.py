@@ -66,7 +66,8 @@ class MissingSignal:
 class Answered:
     """One checklist question with its answer.
 
-    `id` is stable (`ttft_broke`, `l1_full`, …); `sql` gives the evidence again with `kvpm sql`.
+    `id` is stable (`ttft_broke`, `l1_full`, …); `sql` gives the evidence again with `kvpm sql`; `read` says how its
+    numbers are read, `why` why they matter, `advice` what to do.
     """
 
     id: str
@@ -77,6 +78,7 @@ class Answered:
     evidence: tuple[Evidence, ...] = ()
     missing: tuple[MissingSignal, ...] = ()
     sql: str = ""
+    read: str = ""
     why: str = ""
     advice: str = ""
 

@@ -36,6 +36,7 @@ class Question:
     id: str
     view: str
     title: str
+    read: str
     why: str
     advice: str
     signals: dict[str, dict[str, str]]
@@ -64,6 +65,7 @@ class Question:
             evidence=evidence,
             missing=missing,
             sql=f"SELECT * FROM {self.view} WHERE instance = '{quoted}'",
+            read=_(self.read),
             why=_(self.why),
             advice=_(self.advice),
         )
@@ -81,4 +83,4 @@ def questions() -> dict[str, Question]:
     """All questions by id, in order."""
     text = resources.files("analyzer.diagnosis").joinpath("questions.toml").read_text(encoding="utf-8")
     entries = tomllib.loads(text)["question"]
-    return {q["id"]: Question(n, q["id"], q["view"], q["title"], q["why"], q["advice"], q["signals"]) for n, q in enumerate(entries, 1)}
+    return {entry["id"]: Question(number=n, **entry) for n, entry in enumerate(entries, 1)}

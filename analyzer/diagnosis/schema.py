@@ -91,6 +91,7 @@ MEANING = {
         "evidence": "The numbers behind it.",
         "missing": "What was missing for an answer, or for a better one.",
         "sql": "The query that gives the numbers again with `kvpm sql`.",
+        "read": "How the answer's chart and numbers are read.",
         "why": "Why the question matters.",
         "advice": "What to do in general when the answer is yes.",
     },

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,7 +15,6 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from analyzer.report.charts import element
 from analyzer.resources import templates_dir
 
 
@@ -28,7 +28,7 @@ class Script:
 
     @property
     def digest(self) -> str:
-        """The hash as a Content-Security-Policy and an `integrity` attribute spell it."""
+        """The hash as a Content-Security-Policy and `integrity` spell it."""
         return "sha256-" + base64.b64encode(hashlib.sha256(self.text.encode()).digest()).decode()
 
     @property
@@ -65,27 +65,53 @@ class Assets:
 
         Inline styles are the pages' own and the chart library's; images are its icons, which are `data:` URLs.
         """
-        allowed = " ".join(f"'{s.digest}'" for s in self.scripts) or "'none'"
-        return (
-            f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-        )
+        inline = self._inline
+        allowed = " ".join(f"'{s.digest}'" for s in inline) or "'none'"
+        if self.beside is not None:
+            # What a script of these hashes loads may run too; a `src` in the page may not, wherever it leads.
+            allowed += " 'strict-dynamic'"
+        return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
     def tags(self, *, early: bool) -> Markup:
         """The script elements of the head (`early`) or of the end of the page."""
-        return Markup("\n").join(self._tag(s) for s in self.scripts if s.early == early)
-
-    def _tag(self, script: Script) -> Markup:
-        if self.beside is not None:
-            return element("script", {"src": f"{self.beside}/{script.file_name}", "integrity": script.digest}, "")
         # Our own text and the chart library's: neither holds an end tag, and a test looks.
-        return Markup("<script>") + Markup(script.text) + Markup("</script>")
+        return Markup("\n").join(Markup("<script>") + Markup(s.text) + Markup("</script>") for s in self._inline if s.early == early)
+
+    @property
+    def _inline(self) -> tuple[Script, ...]:
+        """The scripts in the page itself. With shared files: those before the first paint, and the one that loads the rest."""
+        if self.beside is None:
+            return self.scripts
+        later = [s for s in self.scripts if not s.early]
+        return (*(s for s in self.scripts if s.early), *([_loader(later, self.beside)] if later else []))
+
+
+def _loader(scripts: Sequence[Script], beside: str) -> Script:
+    """A script that loads shared files in their order.
+
+    A hash in the policy lets a file run only together with an `integrity` attribute, and a page opened from a disk
+    cannot check one: a browser refuses the script, and the page loses its charts. So the policy names the hash of this
+    loader, and the loader names the files. Where a server sends them, they are checked against their hashes as well.
+    """
+    files = json.dumps([[f"{beside}/{s.file_name}", s.digest] for s in scripts]).replace("<", "\\u003c")
+    return Script(
+        "load.js",
+        f""""use strict";
+for (const [file, digest] of {files}) {{
+  const script = document.createElement("script");
+  script.src = file;
+  script.async = false;
+  if (location.protocol.startsWith("http")) script.integrity = digest;
+  document.body.append(script);
+}}""",
+    )
 
 
 def report_assets(*, explore: bool, beside: str | None = None) -> Assets:
     """What a report loads; the chart library only where there is something to explore."""
     scripts: list[Script] = [script("theme.js", early=True), script("page.js")]
     if explore:
-        scripts += [bokeh_script(), script("explore.js")]
+        scripts += [bokeh_script(), script("explore.js"), script("moments.js")]
     return Assets(tuple(scripts), beside)
 
 

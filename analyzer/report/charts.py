@@ -30,20 +30,22 @@ DAY_S = 86400
 _TIME_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
 _DAY_STEPS = (1, 2, 5, 10, 30, 90, 365, 1825, 3650)
 
-Unit = Literal["share", "s", "requests", "tokens/s"]
+Unit = Literal["share", "s", "requests", "tokens", "tokens/s", "ratio"]
 
 
 @dataclass(frozen=True, slots=True)
 class TimeAxis:
     """The shared x axis, in epoch seconds (UTC).
 
-    `shade` is the incident window clipped to the axis; `rules` are (time, label) of vertical lines.
+    `shade` is the incident window clipped to the axis, `others` those of further incidents; `rules` are (time, label) of
+    vertical lines.
     """
 
     start: float
     end: float
     shade: tuple[float, float] | None = None
     rules: tuple[tuple[float, str], ...] = ()
+    others: tuple[tuple[float, float], ...] = ()
 
     def percent(self, at: float) -> float:
         """Where a time lies, 0..100 from left to right."""
@@ -86,6 +88,14 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """A horizontal line that the curves are to be read against: a capacity, a cap."""
+
+    value: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
 class Panel:
     """One set of axes. `top` fixes the upper end of y; without it a round number is chosen."""
 
@@ -96,6 +106,7 @@ class Panel:
     top: float | None = None
     height: int = 120
     note: str = ""
+    levels: tuple[Level, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,21 +324,23 @@ def _anchored(text: str, x: float, y: float, css: str) -> Markup:
     return element("text", {"class": css, "x": _pct(x), "y": y, "text-anchor": anchor}, text)
 
 
-def render_panel(panel: Panel, axis: TimeAxis, *, uid: str) -> Markup:
-    """One panel. `uid` must be unique in the document; it names the title and the description."""
-    peak = max((s.peak or 0.0 for s in panel.series), default=0.0)
+def render_panel(panel: Panel, axis: TimeAxis, *, uid: str, description: str = "") -> Markup:
+    """One panel. `uid` must be unique in the document; it names the title and the description (`describe` without one)."""
+    peak = max([s.peak or 0.0 for s in panel.series] + [level.value for level in panel.levels], default=0.0)
     ticks = nice_ticks(
         panel.top if panel.top is not None else peak,
-        integer=panel.unit in ("requests", "tokens/s"),
+        integer=panel.unit in ("requests", "tokens", "tokens/s"),
         about=4 if panel.height >= 100 else 2,
     )
     top = ticks[-1]
     height = panel.height
     pad = 6  # keeps a curve at the top, and the label beside it, inside the picture
-    plot = height - 2 * pad
+    # The name of a line at the top stands above it, clear of the curves.
+    above = 15 if any(level.value >= top * 0.9 for level in panel.levels) else pad
+    plot = height - pad - above
 
     def y(value: float) -> float:
-        return pad + plot * (1 - min(max(value, 0.0), top) / top)
+        return above + plot * (1 - min(max(value, 0.0), top) / top)
 
     parts = [*_backdrop(axis, height)]
     for tick in ticks:
@@ -360,7 +373,11 @@ def render_panel(panel: Panel, axis: TimeAxis, *, uid: str) -> Markup:
             *(curves or [Markup("")]),
         )
     )
-    return _picture(uid, panel.title, describe(panel), height, parts)
+    for level in panel.levels:
+        at = round(y(level.value), 2)
+        parts.append(element("line", {"class": "level", "x1": 0, "x2": "100%", "y1": at, "y2": at}))
+        parts.append(element("text", {"class": "level-name", "x": "100%", "dx": -4, "y": at - 4, "text-anchor": "end"}, level.label))
+    return _picture(uid, panel.title, description or describe(panel), height, parts)
 
 
 def describe(panel: Panel) -> str:
@@ -387,6 +404,7 @@ def describe(panel: Panel) -> str:
             if gaps
             else _("{curve}: highest bucket {highest} at {when}.", curve=series.name, highest=highest, when=when)
         )
+    words += [_("A line marks: {level}.", level=level.label) for level in panel.levels]
     return fmt.sentences(words)
 
 
@@ -433,14 +451,10 @@ def render_lane(lane: Lane, axis: TimeAxis, *, uid: str) -> Markup:
 
 def _backdrop(axis: TimeAxis, height: int) -> list[Markup]:
     parts = []
-    if axis.shade:
-        left, right = axis.percent(axis.shade[0]), axis.percent(axis.shade[1])
-        parts.append(
-            element(
-                "rect",
-                {"class": "shade", "x": _pct(left), "width": _pct(max(0.3, right - left)), "height": height},
-            )
-        )
+    shades = [("shade", window) for window in ((axis.shade,) if axis.shade else ())] + [("shade other", window) for window in axis.others]
+    for css, window in shades:
+        left, right = axis.percent(window[0]), axis.percent(window[1])
+        parts.append(element("rect", {"class": css, "x": _pct(left), "width": _pct(max(0.3, right - left)), "height": height}))
     for at, _label in axis.rules:
         x = _pct(axis.percent(at))
         parts.append(element("line", {"class": "rule", "x1": x, "x2": x, "y1": 0, "y2": height}))

@@ -25,20 +25,26 @@ from analyzer.diagnosis.model import (
 )
 from analyzer.language import _
 from analyzer.report import fmt, words
+from analyzer.report.charts import MAX_POINTS
+from analyzer.report.explore.data import build_explore
+from analyzer.report.explore.model import ExploreInstance
 from analyzer.report.inputs import fact_groups, name_of, source_totals, source_views
 from analyzer.report.model import (
     MAX_ADVICE,
     MAX_CHARTED_INSTANCES,
     MAX_EVIDENCE,
     MAX_FINDINGS,
+    MAX_INCIDENTS,
     MAX_INSTANCE_ROWS,
     MAX_MISSING,
     MAX_NOTES,
+    MAX_POINTS_OF_OTHERS,
     MAX_REASONS,
     AdviceView,
     Capped,
     EvidenceView,
     FindingView,
+    IncidentRow,
     InstanceRow,
     InstanceView,
     Link,
@@ -49,7 +55,15 @@ from analyzer.report.model import (
     Verdict,
     cap,
 )
+from analyzer.report.numbers import key_numbers
+from analyzer.report.parts import ttft_parts
+from analyzer.report.question_charts import QuestionCharts
+from analyzer.report.severity import grade
+from analyzer.report.story import story
 from analyzer.report.timeline import build_timelines
+
+# The anchor of the worst instance, which comes first.
+FIRST_ANCHOR = "i1"
 
 
 def build_report(con: duckdb.DuckDBPyConnection, diagnosis: Diagnosis) -> ReportData:
@@ -76,6 +90,8 @@ def build_report(con: duckdb.DuckDBPyConnection, diagnosis: Diagnosis) -> Report
             finding=top,
             window=_first_known(diagnosis.window, diagnosis.verdict.window),
             severity=worst.verdict.severity,
+            grade=grade(diagnosis.verdict.cause, top.tone, worst.verdict.severity),
+            numbers=worst.verdict.numbers,
             peaks=_peak_views(diagnosis.peaks, lead.engine),
             missing=_verdict_missing(diagnosis.verdict, diagnosis.checklist),
         ),
@@ -91,7 +107,12 @@ def build_report(con: duckdb.DuckDBPyConnection, diagnosis: Diagnosis) -> Report
         sources=source_views(con, diagnosis.sources),
         totals=source_totals(diagnosis.sources),
         notes=cap((fmt.clean(n, 600) for n in (*diagnosis.warnings, *diagnosis.notes)), MAX_NOTES),
+        explore=build_explore(con, [_explored(d, anchors[d.instance]) for d in ordered[:MAX_CHARTED_INSTANCES]]),
     )
+
+
+def _explored(diagnosis: InstanceDiagnosis, anchor: str) -> ExploreInstance:
+    return ExploreInstance(anchor, diagnosis.instance, diagnosis.engine, _first_known(diagnosis.window, diagnosis.verdict.window))
 
 
 def _worst_first(diagnosis: Diagnosis) -> list[InstanceDiagnosis]:
@@ -149,6 +170,8 @@ def _finding_view(finding: Finding, questions: Mapping[str, Link], verdict: Find
     """What the page shows of a finding; beside a `verdict` of the same cause, its advice is not told again."""
     told = verdict is not None and verdict.cause == finding.cause and verdict.instance == finding.instance
     title, short, meaning, tone = words.cause_words(finding.cause)
+    sentence = fmt.prose(finding.sentence, 1000)
+    headline, details = fmt.headline(sentence)
     return FindingView(
         cause=fmt.clean(finding.cause, 60),
         title=title,
@@ -156,7 +179,9 @@ def _finding_view(finding: Finding, questions: Mapping[str, Link], verdict: Find
         meaning=meaning,
         tone=tone,
         confidence=words.confidence_word(finding.confidence),
-        sentence=fmt.prose(finding.sentence, 1000),
+        sentence=sentence,
+        headline=headline,
+        details=details,
         instance=fmt.clean(finding.instance, 120),
         window=finding.window,
         rests_on=tuple(questions.get(i, Link(fmt.clean(i, 60))) for i in finding.rests_on[:14]),
@@ -226,34 +251,62 @@ def _instance_view(
     sql_seen: dict[tuple[str, str], str],
 ) -> InstanceView:
     window = _first_known(diagnosis.window, diagnosis.verdict.window)
-    drawn = build_timelines(con, diagnosis.instance, window, engine=diagnosis.engine, uid=anchor)
+    others = [i.window for i in diagnosis.incidents if i.number != 1]
+    points = MAX_POINTS if anchor == FIRST_ANCHOR else MAX_POINTS_OF_OTHERS
+    drawn = build_timelines(con, diagnosis.instance, window, others=others, engine=diagnosis.engine, uid=anchor, points=points)
     findings = [f for f in diagnosis.findings if f != diagnosis.verdict]
     questions = {a.id: Link(_question_text(a), f"#{anchor}-q{a.number:02d}") for a in diagnosis.checklist}
+    found = _finding_view(diagnosis.verdict, questions)
+    near = drawn.closeup or drawn.whole
+    charts = None if near is None else QuestionCharts(con, diagnosis.instance, near, anchor)
     return InstanceView(
         anchor=anchor,
         name=name_of(diagnosis.instance),
         engine=_engine(diagnosis),
         runs=diagnosis.runs,
         verdict=Verdict(
-            finding=_finding_view(diagnosis.verdict, questions),
+            finding=found,
             window=window,
             severity=drawn.severity,
+            grade=grade(diagnosis.verdict.cause, found.tone, drawn.severity),
+            numbers=key_numbers(con, diagnosis.instance, diagnosis.checklist, drawn.severity, diagnosis.peaks),
             peaks=_peak_views(diagnosis.peaks, diagnosis.engine),
             missing=_verdict_missing(diagnosis.verdict, diagnosis.checklist),
         ),
+        story=None if near is None else story(near),
         closeup=drawn.closeup,
         timeline=drawn.whole,
         table=drawn.table,
         table_step_s=drawn.table_step_s,
         events=drawn.events,
-        questions=tuple(_question_view(a, anchor, diagnosis.verdict.rests_on, sql_seen) for a in diagnosis.checklist),
+        questions=tuple(_question_view(con, a, diagnosis, anchor, window, charts, sql_seen) for a in diagnosis.checklist),
+        incidents=_incidents(diagnosis),
         findings=cap((_finding_view(f, questions, diagnosis.verdict) for f in findings), MAX_FINDINGS),
     )
 
 
-def _question_view(answered: Answered, anchor: str, basis: Sequence[str], sql_seen: dict[tuple[str, str], str]) -> QuestionView:
+def _incidents(diagnosis: InstanceDiagnosis) -> Capped[IncidentRow]:
+    """The incidents in the order of time, where there are several; the cap leaves out the mildest."""
+    several = [i for i in diagnosis.incidents if i.findings] if len(diagnosis.incidents) > 1 else []
+    kept = sorted(several[:MAX_INCIDENTS], key=lambda i: (fmt.epoch_ms(i.window.start) if i.window.start else 0, i.number))
+    return Capped(tuple(IncidentRow(i.number, i.window, _finding_view(i.findings[0], {})) for i in kept), len(several))
+
+
+def _question_view(
+    con: duckdb.DuckDBPyConnection,
+    answered: Answered,
+    diagnosis: InstanceDiagnosis,
+    anchor: str,
+    window: Window,
+    charts: QuestionCharts | None,
+    sql_seen: dict[tuple[str, str], str],
+) -> QuestionView:
     chip, tone = words.answer_words(answered.answer)
     own = f"{anchor}-q{answered.number:02d}"
+    basis = answered.id in diagnosis.verdict.rests_on
+    expanded = answered.answer in ("yes", "partly") or basis
+    # The page of a fleet stays small: beside the worst instance only what matters is drawn.
+    drawn = expanded or anchor == FIRST_ANCHOR
     # The same query need not stand in a report twelve times.
     seen_at = sql_seen.setdefault((answered.id, answered.sql), own)
     return QuestionView(
@@ -263,15 +316,27 @@ def _question_view(answered: Answered, anchor: str, basis: Sequence[str], sql_se
         chip=chip,
         tone=tone,
         sentence=fmt.prose(answered.sentence, 800),
-        expanded=answered.answer in ("yes", "partly") or answered.id in basis,
-        basis=answered.id in basis,
-        evidence=cap(map(_evidence_view, answered.evidence), MAX_EVIDENCE),
+        expanded=expanded,
+        basis=basis,
+        evidence=cap((_evidence_view(e) for e in answered.evidence if e.value is not None), MAX_EVIDENCE),
+        unreported=tuple(fmt.clean(e.name, 160) for e in answered.evidence[:MAX_EVIDENCE] if e.value is None),
         missing=tuple(_clean_missing(m) for m in answered.missing[:12]),
+        chart=charts.of(answered.id, answered.number) if charts is not None and drawn else None,
+        parts=ttft_parts(con, diagnosis.instance, f"{own}-parts") if answered.id == "ttft_split" else None,
+        moment=_moment(answered, window),
+        read=fmt.clean(answered.read, 1500),
         why=fmt.clean(answered.why, 1500),
         advice=fmt.clean(answered.advice, 1500),
         sql=fmt.clean_block(answered.sql) if seen_at == own else "",
         sql_at="" if seen_at == own else f"#{seen_at}",
     )
+
+
+def _moment(answered: Answered, window: Window) -> Window:
+    """When an answer was so: where its evidence says so, else the incident."""
+    if answered.answer not in ("yes", "partly"):
+        return Window(None, None)
+    return _first_known(*(Window(e.start, e.end) for e in answered.evidence), window)
 
 
 def _evidence_view(evidence: Evidence) -> EvidenceView:

@@ -63,6 +63,16 @@ def prose(value: object, limit: int) -> str:
     return _VALUE_UNIT.sub(NBSP, clean(value, limit))
 
 
+# A sentence ends at a full stop before a blank, not at that of 0.5.9 or of `server.log`; Chinese writes no blank.
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])|(?<=[。！？])")
+
+
+def headline(text: str) -> tuple[str, str]:
+    """The first sentence of a text, and the rest of it."""
+    parts = _SENTENCE_END.split(text, maxsplit=1)
+    return parts[0], parts[1].strip() if len(parts) > 1 else ""
+
+
 def clean_block(value: object, limit: int = 3000) -> str:
     """The same for text that keeps its lines (SQL): control characters go, line breaks stay."""
     if value is None:
@@ -215,6 +225,13 @@ def from_epoch(seconds: float) -> datetime | None:
         return datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):
         return None
+
+
+def epoch_ms(value: datetime) -> int:
+    """A UTC time in milliseconds since the epoch, as scripts count."""
+    known = to_utc(value)
+    assert known is not None
+    return round(known.timestamp() * 1000)
 
 
 def instant(value: datetime | None, *, fraction: bool = False) -> str:

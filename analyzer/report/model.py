@@ -7,24 +7,30 @@ already cleaned (`fmt.clean`), not yet escaped: the templates do that.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, TypeVar
 
 from analyzer.diagnosis.model import MissingSignal, Peaks, Window
 from analyzer.report import fmt
 from analyzer.report.charts import Lane, Panel, TimeAxis
+from analyzer.report.explore.model import Explore
+from analyzer.report.parts import Parts
+from analyzer.report.severity import Grade, Severity
 from analyzer.report.words import Tone
 
 # The report stays small whatever the trace holds; each of these is said on the page where it bites.
 MAX_CHARTED_INSTANCES = 12
 MAX_INSTANCE_ROWS = 200
+# Points of a static curve of every instance but the worst.
+MAX_POINTS_OF_OTHERS = 160
 MAX_EVENT_ROWS = 40
 MAX_TABLE_ROWS = 48
 MAX_EVIDENCE = 20
 MAX_REASONS = 12
 MAX_ADVICE = 4
 MAX_FINDINGS = 12
+MAX_INCIDENTS = 12
 MAX_FACTS_PER_INSTANCE = 120
 MAX_SOURCES = 100
 MAX_SOURCE_NOTES = 8
@@ -75,7 +81,7 @@ class AdviceView:
 
 @dataclass(frozen=True, slots=True)
 class FindingView:
-    """One finding in words."""
+    """One finding in words. `sentence` begins with `headline`, and `details` is the rest of it."""
 
     cause: str
     title: str
@@ -84,6 +90,8 @@ class FindingView:
     tone: Tone
     confidence: str
     sentence: str
+    headline: str
+    details: str
     instance: str
     window: Window
     rests_on: tuple[Link, ...]
@@ -104,22 +112,14 @@ class PeakView:
 
 
 @dataclass(frozen=True, slots=True)
-class Severity:
-    """How bad it was, as far as the timeline can say. Seconds; shares 0..1; None where unknown.
+class KeyNumber:
+    """One of the numbers that matter; `value` is empty where it is not known, `detail` says what it rests on."""
 
-    `ttft_*` are of per-bucket P99: the highest within the window, and the median before it. With `ttft_open` some P99 was
-    longer than that highest value: beyond a histogram's last bound, or of the `ttft_pending` requests that never got a
-    first token. `wait_est_peak_s` estimates queue wait and is not a TTFT.
-    """
-
-    duration_s: float | None = None
-    capture_share: float | None = None
-    ttft_p99_peak_s: float | None = None
-    ttft_p99_before_s: float | None = None
-    ttft_source: str = ""
-    ttft_open: bool = False
-    ttft_pending: int = 0
-    wait_est_peak_s: float | None = None
+    key: str
+    label: str
+    value: str
+    detail: str
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,8 @@ class Verdict:
     finding: FindingView
     window: Window
     severity: Severity
+    grade: Grade
+    numbers: tuple[KeyNumber, ...]
     peaks: tuple[PeakView, ...]
     missing: tuple[MissingSignal, ...]
 
@@ -198,7 +200,7 @@ class EvidenceView:
 
 @dataclass(frozen=True, slots=True)
 class QuestionView:
-    """One checklist question. `expanded` shows its evidence at once."""
+    """One checklist question. `expanded` shows its evidence at once; `unreported` names the evidence that nothing told."""
 
     anchor: str
     number: int
@@ -209,11 +211,25 @@ class QuestionView:
     expanded: bool
     basis: bool
     evidence: Capped[EvidenceView]
+    unreported: tuple[str, ...]
     missing: tuple[MissingSignal, ...]
+    chart: Timeline | None
+    parts: Parts | None
+    moment: Window
+    read: str
     why: str
     advice: str
     sql: str
     sql_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentRow:
+    """One of several incidents of an instance; number 1 is the worst."""
+
+    number: int
+    window: Window
+    finding: FindingView
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,12 +241,14 @@ class InstanceView:
     engine: str
     runs: int
     verdict: Verdict
+    story: Timeline | None
     closeup: Timeline | None
     timeline: Timeline | None
     table: tuple[TimelineRow, ...]
     table_step_s: float | None
     events: Capped[EventRow]
     questions: tuple[QuestionView, ...]
+    incidents: Capped[IncidentRow]
     findings: Capped[FindingView]
 
 
@@ -329,3 +347,4 @@ class ReportData:
     sources: Capped[SourceView]
     totals: SourceTotals
     notes: Capped[str]
+    explore: Explore | None = field(default=None, compare=False)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from analyzer.language import _, ngettext
 from analyzer.report import fmt, words
 from analyzer.report.buckets import Bucket, breaks
-from analyzer.report.charts import Panel, Series, segments
+from analyzer.report.charts import MAX_POINTS, Level, Panel, Series, segments
 from analyzer.report.told import Spell, Told
 from analyzer.report.ttft_panel import pending_in, ttft_panel
 
@@ -15,16 +16,16 @@ MAX_SPELLS = 3
 _STATES = ("l1_used_tokens", "l1_evictable_tokens", "l1_available_tokens")
 
 
-def panels(buckets: Sequence[Bucket], told: Told, engine: str | None, notes: list[str]) -> tuple[Panel, ...]:
-    """The panels that have anything to draw; what has nothing is named in `notes`."""
+def panels(buckets: Sequence[Bucket], told: Told, engine: str | None, notes: list[str], *, limit: int = MAX_POINTS) -> tuple[Panel, ...]:
+    """The panels that have anything to draw; what has nothing is named in `notes`. A curve has at most `limit` points."""
     times = [(b.start, b.end) for b in buckets]
     stops = breaks(buckets)
 
     def curve(name: str, label: str, style: str, *, filled: bool = False) -> Series:
-        return Series(label, style, segments(times, [b.get(name) for b in buckets], stops), filled=filled)
+        return Series(label, style, segments(times, [b.get(name) for b in buckets], stops, limit=limit), filled=filled)
 
     drawn = [
-        ttft_panel(buckets, told),
+        ttft_panel(buckets, told, limit=limit),
         Panel(
             "requests",
             _("Requests waiting and running"),
@@ -40,7 +41,7 @@ def panels(buckets: Sequence[Bucket], told: Told, engine: str | None, notes: lis
     for panel in drawn:
         series = tuple(s for s in panel.series if s.segments)
         if series:
-            found.append(Panel(panel.key, panel.title, panel.unit, series, panel.top, panel.height, panel.note))
+            found.append(replace(panel, series=series))
         elif panel.key != "ttft":
             notes.append(_("{panel}: not reported in this time range.", panel=panel.title))
         elif pending := pending_in(buckets, told):
@@ -122,6 +123,7 @@ def _kv_panel(
         whole = len(known) == len(_STATES) and total > 0
         used.append(known[0] / total if whole else None)
         cached.append((known[0] + known[1]) / total if whole else None)
+    whole_pool = [None if v is None else 1.0 for v in cached]
     if any((b.get("kv_usage") or 0) > 1 for b in buckets):
         notes.append(_("KV usage above 100 % was reported; it is drawn at 100 %."))
     return Panel(
@@ -131,12 +133,26 @@ def _kv_panel(
         (
             Series(_("L1 used: locked by running requests"), "used", segments(times, used, stops), band=True),
             Series(_("L1 evictable: cached prefixes nobody holds"), "evictable", segments(times, cached, stops, low=used), band=True),
-            curve("kv_usage", _("KV usage, fullest rank"), "usage"),
+            Series(_("L1 available: empty"), "available", segments(times, whole_pool, stops, low=cached), band=True),
+            # Where the states are not known, the area below the curve is what running requests hold.
+            curve("kv_usage", _("KV usage, fullest rank"), "usage", filled=not any(v is not None for v in used)),
             curve("l2_used_share", _("L2 used, of its own size"), "l2"),
         ),
         top=1.0,
         note=_kv_note(buckets, used, told, engine),
+        levels=(Level(1.0, _capacity(buckets)),),
     )
+
+
+def _capacity(buckets: Sequence[Bucket]) -> str:
+    """The pool's size in words, for the line at 100 %."""
+    sizes = [v for b in buckets if (v := b.get("l1_capacity_tokens"))]
+    if not sizes:
+        return _("L1 capacity")
+    if min(sizes) == max(sizes):
+        return _("L1 capacity: {tokens}", tokens=fmt.measure(round(sizes[0]), "tokens"))
+    # Another run may have had another pool.
+    return _("L1 capacity: {low} to {high}", low=fmt.number(round(min(sizes))), high=fmt.measure(round(max(sizes)), "tokens"))
 
 
 def _kv_note(buckets: Sequence[Bucket], used: Sequence[float | None], told: Told, engine: str | None) -> str:

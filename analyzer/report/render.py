@@ -12,8 +12,9 @@ from markupsafe import Markup
 
 from analyzer import language
 from analyzer.language import _
-from analyzer.report import charts, fmt, source_words
+from analyzer.report import charts, fmt, parts, source_words
 from analyzer.report.assets import report_assets
+from analyzer.report.explore.model import Explore
 from analyzer.report.model import ReportData
 from analyzer.resources import templates_dir
 
@@ -28,8 +29,16 @@ def _ntext(singular: str, plural: str, n: float, /, **fields: object) -> Markup:
     return Markup(language.ngettext(singular, plural, n)).format(**fields)
 
 
+def _explore_page(explore: Explore) -> object:
+    """What the explore section carries; loaded only where there is one, since the chart library takes its time."""
+    from analyzer.report.explore.document import explore_page
+
+    return explore_page(explore)
+
+
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The one environment of all HTML pages: everything is escaped, whatever a template is called."""
     env = Environment(
         loader=FileSystemLoader(templates_dir()),
         # Always, whatever a template is called: all text comes from other people's logs.
@@ -47,6 +56,8 @@ def _environment() -> Environment:
         instant=fmt.instant,
         instant_ms=lambda value: fmt.instant(value, fraction=True),
         span=lambda window: fmt.span(window.start, window.end),
+        epoch_ms=fmt.epoch_ms,
+        listed=fmt.listed,
         plural=fmt.plural,
         sentences=fmt.sentences,
         totals=source_words.totals,
@@ -61,6 +72,9 @@ def _environment() -> Environment:
         svg_panel=charts.render_panel,
         svg_lane=charts.render_lane,
         svg_swatch=charts.swatch,
+        svg_parts=parts.render_parts,
+        svg_part_swatch=parts.part_swatch,
+        explore_page=_explore_page,
     )
     return env
 
@@ -71,5 +85,10 @@ def render_html(report: ReportData, *, title: str | None = None, assets_beside: 
     `assets_beside` is the folder of shared scripts as the page's address for it; without one the page carries them.
     """
     heading = title or _("{verdict}: {trace} (kvpm)", verdict=report.verdict.finding.short, trace=report.trace or _("trace"))
-    assets = report_assets(explore=False, beside=assets_beside)
-    return _environment().get_template("report.html.j2").render(r=report, title=fmt.clean(heading, 120), assets=assets)
+    assets = report_assets(explore=report.explore is not None, beside=assets_beside)
+    return environment().get_template("report.html.j2").render(r=report, title=fmt.clean(heading, 120), assets=assets)
+
+
+def render_template(name: str, **values: object) -> str:
+    """Another page of ours, with the same filters and functions."""
+    return environment().get_template(name).render(**values)

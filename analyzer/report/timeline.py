@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from statistics import median
 
 import duckdb
 
@@ -14,20 +13,20 @@ from analyzer.diagnosis.model import Window
 from analyzer.language import N_, _, ngettext
 from analyzer.report import fmt, words
 from analyzer.report.buckets import Bucket, read_buckets
-from analyzer.report.charts import TimeAxis
+from analyzer.report.charts import MAX_POINTS, TimeAxis
 from analyzer.report.lanes import lanes
 from analyzer.report.model import (
     MAX_EVENT_ROWS,
     MAX_TABLE_ROWS,
     Capped,
     EventRow,
-    Severity,
     Timeline,
     TimelineRow,
 )
 from analyzer.report.panels import panels
+from analyzer.report.severity import Severity, measure_severity
 from analyzer.report.told import Told, read_told
-from analyzer.report.ttft_panel import pending_in, ttft_sources
+from analyzer.report.ttft_panel import is_open
 
 MAX_RULES = 40
 _RULES = {"start": N_("start"), "crash": N_("crash"), "shutdown": N_("shutdown"), "restart": N_("restart")}
@@ -49,7 +48,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """What is drawn: one instance, its buckets, who told what of it, and its incident."""
+    """What is drawn: one instance, its buckets, who told what of it, its incident and its other ones."""
 
     con: duckdb.DuckDBPyConnection
     instance: str
@@ -57,18 +56,32 @@ class _Subject:
     buckets: Sequence[Bucket]
     told: Told
     window: Window
+    others: Sequence[Window]
     rules: Sequence[tuple[float, str]]
+    points: int
 
 
-def build_timelines(con: duckdb.DuckDBPyConnection, instance: str, window: Window, *, engine: str | None, uid: str) -> Drawn:
-    """Charts, table, events and severity of one instance; `uid` prefixes the ids of the charts."""
+def build_timelines(
+    con: duckdb.DuckDBPyConnection,
+    instance: str,
+    window: Window,
+    *,
+    others: Sequence[Window] = (),
+    engine: str | None,
+    uid: str,
+    points: int = MAX_POINTS,
+) -> Drawn:
+    """Charts, table, events and severity of one instance with an incident in `window`, and `others` beside it.
+
+    `uid` prefixes the ids of the charts; a curve has at most `points` points.
+    """
     buckets = read_buckets(con, instance)
     told = read_told(con, instance)
-    extent = _extent(con, instance, buckets)
+    extent = time_range(con, instance, buckets)
     whole = closeup = None
     if extent is not None:
-        rules, hidden = _rules(con, instance, buckets)
-        subject = _Subject(con, instance, engine, buckets, told, window, rules)
+        rules, hidden = process_rules(con, instance, buckets)
+        subject = _Subject(con, instance, engine, buckets, told, window, others, rules, points)
         whole = _timeline(subject, extent, f"{uid}-all", _("Whole capture"))
         if hidden:
             more = ngettext(
@@ -82,10 +95,17 @@ def build_timelines(con: duckdb.DuckDBPyConnection, instance: str, window: Windo
         if near is not None:
             closeup = _timeline(subject, near, f"{uid}-near", _("Around the incident"))
     table, step = _table(buckets, told)
-    return Drawn(whole, closeup, table, step, _event_rows(con, instance), _severity(buckets, told, window, extent))
+    return Drawn(
+        whole,
+        closeup,
+        table,
+        step,
+        _event_rows(con, instance),
+        measure_severity(buckets, told, _known_epoch(window.start), _known_epoch(window.end), extent),
+    )
 
 
-def _extent(con: duckdb.DuckDBPyConnection, instance: str, buckets: Sequence[Bucket]) -> tuple[float, float] | None:
+def time_range(con: duckdb.DuckDBPyConnection, instance: str, buckets: Sequence[Bucket]) -> tuple[float, float] | None:
     """The time range to draw: all buckets, and events too unless they lie far away from them."""
     first, last = con.execute(
         """
@@ -128,7 +148,11 @@ def _epoch(moment: datetime) -> float:
     return known.timestamp()
 
 
-def _rules(con: duckdb.DuckDBPyConnection, instance: str, buckets: Sequence[Bucket]) -> tuple[tuple[tuple[float, str], ...], int]:
+def _known_epoch(moment: datetime | None) -> float | None:
+    return None if moment is None else _epoch(moment)
+
+
+def process_rules(con: duckdb.DuckDBPyConnection, instance: str, buckets: Sequence[Bucket]) -> tuple[tuple[tuple[float, str], ...], int]:
     """Vertical lines: the first start, crash and shutdown of each run, and how many were left out."""
     rows = con.execute(
         """
@@ -163,18 +187,23 @@ def _timeline(subject: _Subject, extent: tuple[float, float], uid: str, title: s
         # Whole buckets, so that nothing is drawn beyond the axis.
         start = min(start, buckets[0].start)
         end = max(end, max(b.end for b in buckets))
-    shade = None
-    if window.start or window.end:
-        left = _epoch(window.start) if window.start else start
-        right = _epoch(window.end) if window.end else end
-        if left < end and right > start:
-            shade = (max(left, start), min(right, end))
-    axis = TimeAxis(start, end, shade, tuple(r for r in subject.rules if start <= r[0] <= end))
+    shade = _clipped(window, start, end)
+    others = tuple(found for w in subject.others if (found := _clipped(w, start, end)) is not None)
+    axis = TimeAxis(start, end, shade, tuple(r for r in subject.rules if start <= r[0] <= end), others)
     notes: list[str] = []
-    drawn = panels(buckets, subject.told, subject.engine, notes)
+    drawn = panels(buckets, subject.told, subject.engine, notes, limit=subject.points)
     marked = lanes(subject.con, subject.instance, buckets, subject.told, axis, notes)
     widths = sorted({b.end - b.start for b in buckets})
     return Timeline(uid, title, axis, widths[-1] if widths else None, drawn, marked, tuple(notes))
+
+
+def _clipped(window: Window, start: float, end: float) -> tuple[float, float] | None:
+    """The part of a window that is drawn; None where it has no bounds or lies beyond."""
+    if not (window.start or window.end):
+        return None
+    left = _epoch(window.start) if window.start else start
+    right = _epoch(window.end) if window.end else end
+    return (max(left, start), min(right, end)) if left < end and right > start else None
 
 
 def _table(buckets: Sequence[Bucket], told: Told) -> tuple[tuple[TimelineRow, ...], float | None]:
@@ -210,39 +239,12 @@ def _table(buckets: Sequence[Bucket], told: Told) -> tuple[tuple[TimelineRow, ..
             prompt_tps=highest(part, "prompt_tps"),
             gen_tps=highest(part, "gen_tps"),
             ttft_p99_s=highest(part, "ttft_p99_s"),
-            ttft_open=_is_open(part, told),
+            ttft_open=is_open(part, told),
             wait_est_s=highest(part, "wait_est_s"),
         )
         for index, part in sorted(parts.items())
     )
     return rows, step
-
-
-def _is_open(buckets: Sequence[Bucket], told: Told) -> bool:
-    """True when the P99 of some bucket is longer than anything that can be given for it."""
-    return any(b.ttft_open or (b.get("ttft_p99_s") is None and pending_in([b], told)) for b in buckets)
-
-
-def _severity(buckets: Sequence[Bucket], told: Told, window: Window, extent: tuple[float, float] | None) -> Severity:
-    if not (window.start or window.end):
-        return Severity()
-    start = _epoch(window.start) if window.start else None
-    end = _epoch(window.end) if window.end else None
-    inside = [b for b in buckets if (start is None or b.end > start) and (end is None or b.start < end)]
-    before = [v for b in buckets if start is not None and b.end <= start and (v := b.get("ttft_p99_s")) is not None]
-    length = end - start if start is not None and end is not None else None
-    whole = extent[1] - extent[0] if extent else None
-    return Severity(
-        duration_s=length,
-        capture_share=min(1.0, length / whole) if length is not None and whole else None,
-        ttft_p99_peak_s=max((v for b in inside if (v := b.get("ttft_p99_s")) is not None), default=None),
-        # Two buckets are no "normal" to compare with.
-        ttft_p99_before_s=median(before) if len(before) >= 3 else None,
-        ttft_open=_is_open(inside, told),
-        ttft_pending=pending_in(inside, told),
-        ttft_source=ttft_sources(inside),
-        wait_est_peak_s=max((v for b in inside if (v := b.get("wait_est_s")) is not None), default=None),
-    )
 
 
 def _event_rows(con: duckdb.DuckDBPyConnection, instance: str) -> Capped[EventRow]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from analyzer.language import _, ngettext
 from analyzer.report import fmt, words
 from analyzer.report.buckets import HISTOGRAM, Bucket, breaks
-from analyzer.report.charts import Panel, Segment, Series, segments
+from analyzer.report.charts import MAX_POINTS, Panel, Segment, Series, segments
 from analyzer.report.told import Told
 
 _PERCENTILES = (("ttft_p99_s", "P99", "p99"), ("ttft_p95_s", "P95", "p95"), ("ttft_p50_s", "P50", "p50"))
@@ -17,8 +17,8 @@ _PERCENTILES = (("ttft_p99_s", "P99", "p99"), ("ttft_p95_s", "P95", "p95"), ("tt
 _COARSE_LE_S = 0.05
 
 
-def ttft_panel(buckets: Sequence[Bucket], told: Told) -> Panel:
-    """TTFT where it was recorded, and the estimated wait in the queue in any case."""
+def ttft_panel(buckets: Sequence[Bucket], told: Told, *, limit: int = MAX_POINTS) -> Panel:
+    """TTFT where it was recorded, and the estimated wait in the queue in any case; at most `limit` points a curve."""
     spans = _spans(buckets, told)
     stops = breaks(buckets)
 
@@ -27,9 +27,9 @@ def ttft_panel(buckets: Sequence[Bucket], told: Told) -> Panel:
 
     band: tuple[Segment, ...] = ()
     if any(b.ttft_source == HISTOGRAM for b in buckets):
-        band = _curve(column("ttft_p99_high_s"), spans, stops, low=column("ttft_p99_low_s"))
-    curves = [Series(label, style, _curve(column(name), spans, stops)) for name, label, style in _PERCENTILES]
-    estimate = segments([(b.start, b.end) for b in buckets], _held(buckets, "wait_est_s"), stops)
+        band = _curve(column("ttft_p99_high_s"), spans, stops, low=column("ttft_p99_low_s"), limit=limit)
+    curves = [Series(label, style, _curve(column(name), spans, stops, limit=limit)) for name, label, style in _PERCENTILES]
+    estimate = segments([(b.start, b.end) for b in buckets], held(buckets, [b.get("wait_est_s") for b in buckets]), stops, limit=limit)
     series = (
         Series(_("bounds between which the P99 lies"), "bounds", band, band=True, under=True),
         *curves,
@@ -62,6 +62,11 @@ def pending_in(buckets: Sequence[Bucket], told: Told) -> int:
     return told.pending_in(buckets[0].start, buckets[-1].end)
 
 
+def is_open(buckets: Sequence[Bucket], told: Told) -> bool:
+    """True when the P99 of some bucket is longer than anything that can be given for it."""
+    return any(b.ttft_open or (b.get("ttft_p99_s") is None and pending_in([b], told)) for b in buckets)
+
+
 def _spans(buckets: Sequence[Bucket], told: Told) -> list[tuple[float, float]]:
     """What each bucket's TTFT tells of: the bucket itself; of a histogram, the time since the scrape before."""
     since: dict[float, float] = {}
@@ -83,13 +88,18 @@ def _spans(buckets: Sequence[Bucket], told: Told) -> list[tuple[float, float]]:
 
 
 def _curve(
-    values: Sequence[float | None], spans: Sequence[tuple[float, float]], stops: Sequence[int], *, low: Sequence[float | None] | None = None
+    values: Sequence[float | None],
+    spans: Sequence[tuple[float, float]],
+    stops: Sequence[int],
+    *,
+    low: Sequence[float | None] | None = None,
+    limit: int,
 ) -> tuple[Segment, ...]:
     """A curve over spans of unequal length, broken where two do not touch or a process ended between them."""
     known = [i for i, v in enumerate(values) if v is not None]
     times = [spans[i] for i in known]
     ends = [n for n in range(1, len(known)) if times[n][0] > times[n - 1][1] + 1e-6 or _stops_between(stops, known[n - 1], known[n])]
-    return segments(times, [values[i] for i in known], ends, low=None if low is None else [low[i] for i in known])
+    return segments(times, [values[i] for i in known], ends, low=None if low is None else [low[i] for i in known], limit=limit)
 
 
 def _stops_between(stops: Sequence[int], before: int, index: int) -> bool:
@@ -98,9 +108,9 @@ def _stops_between(stops: Sequence[int], before: int, index: int) -> bool:
     return at < len(stops) and stops[at] <= index
 
 
-def _held(buckets: Sequence[Bucket], name: str) -> list[float | None]:
-    """A column that is told at each report only, held until the next one of the same process while its load is known."""
-    values = [b.get(name) for b in buckets]
+def held(buckets: Sequence[Bucket], told: Sequence[float | None]) -> list[float | None]:
+    """Values told at each report only, held until the next one of the same process while its load is known."""
+    values = list(told)
     last: int | None = None
     for i, value in enumerate(values):
         if buckets[i].get("waiting") is None or (last is not None and buckets[i].run != buckets[last].run):

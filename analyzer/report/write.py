@@ -15,14 +15,14 @@ def refuse_existing(path: Path, *, force: bool) -> None:
         raise _exists(path)
 
 
-def write_report(path: Path, html: str, *, force: bool) -> None:
-    """Write `html` to `path` as UTF-8, aside first and then renamed.
+def write_report(path: Path, content: str | bytes, *, force: bool) -> None:
+    """Write `content` to `path`, text as UTF-8, aside first and then renamed.
 
     An existing file is left alone unless `force` is set.
     """
     # A link is followed: replacing the link itself would leave the old report where it points.
     target = path.resolve()
-    data = html.encode("utf-8", errors="replace")
+    data = content.encode("utf-8", errors="replace") if isinstance(content, str) else content
     try:
         mode = target.stat().st_mode
     except FileNotFoundError:

@@ -30,6 +30,16 @@ class Input:
     live: TextSource | None = None
     key: str = ""
 
+    def __post_init__(self) -> None:
+        # A name that is not UTF-8 opens as it is, and is shown and stored as far as it can be read.
+        for field in ("name", "folder"):
+            object.__setattr__(self, field, readable(getattr(self, field)))
+
+
+def readable(name: str) -> str:
+    """A file's name as text that can be stored: bytes that are not UTF-8 become marks."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
 
 def is_trace(path: Path) -> bool:
     """True for a stored trace (a folder with a manifest)."""

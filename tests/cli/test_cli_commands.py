@@ -80,13 +80,16 @@ def test_report_to_standard_output(kvpm: Run) -> None:
     assert out.lstrip().lower().startswith("<!doctype html>")
 
 
-def test_demo_says_where_the_report_is(kvpm: Run, tmp_path: Path) -> None:
+def test_demo_says_where_the_report_is_and_reads_all_three_inputs(kvpm: Run, tmp_path: Path) -> None:
     code, out, _ = kvpm("demo")
     assert code == 0
     assert "report: demo_report.html" in out
-    html = (tmp_path / "demo_report.html").read_text(encoding="utf-8")
+    html = (tmp_path / "demo_report.html").read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
     assert "L1-bound" in html
     assert str(ROOT) not in html
+    for file in ("server.log", "metrics.prom.gz", "client.jsonl.gz"):
+        assert file in html
+    assert "exact, from 409 requests as the client saw them" in html
 
 
 def test_fail_on(kvpm: Run) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import tempfile
+from datetime import UTC
 from functools import lru_cache
+from pathlib import Path
 
 import pytest
-from diagnosing import diagnosis_of
 from hard_cases import decode, prefill, retract, sg_start, stats, v0, vl_start
 
-from analyzer import language
+from analyzer import ingest, language, open_trace
+from analyzer.diagnosis.diagnose import diagnose
 from analyzer.diagnosis.model import Answered
+from analyzer.ingestion import IngestOptions
 
 CHINESE = re.compile(r"[\u3400-\u9fff]")
 ENGLISH = re.compile(r"[A-Za-z]{2,} [a-z]{2,} [a-z]{2,}")
@@ -26,10 +30,14 @@ LOGS = {
 @lru_cache
 def checklists(log: str) -> tuple[tuple[Answered, ...], tuple[Answered, ...]]:
     """The checklist in English and in Chinese."""
-    # by file name: of a log alone the diagnosis is kept, in the language it was first asked for
-    english = diagnosis_of({"server.log": log}).checklist
-    with language.use("zh"):
-        return english, diagnosis_of({"server.log": log}).checklist
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "server.log"
+        path.write_text(log, encoding="utf-8")
+        ingest([str(path)], Path(scratch) / "t.kvtrace", IngestOptions(UTC, 2026))
+        with open_trace(Path(scratch) / "t.kvtrace") as trace:
+            english = diagnose(trace).checklist
+            with language.use("zh"):
+                return english, diagnose(trace).checklist
 
 
 @pytest.mark.parametrize("log", LOGS.values(), ids=LOGS)

@@ -27,7 +27,7 @@ CASES = (
 
 
 @pytest.mark.parametrize(("case", "pattern", "by"), CASES)
-@pytest.mark.parametrize("start_up", [True, False])
+@pytest.mark.parametrize("start_up", [True, pytest.param(False, marks=pytest.mark.thorough)])
 def test_without_the_queue_there_is_no_verdict(case: str, pattern: str, by: str, start_up: bool) -> None:
     text = log(case)
     if not start_up:
@@ -58,7 +58,7 @@ def test_a_capture_that_ends_inside_the_incident_says_so() -> None:
     assert "The capture ends inside the incident." in found.verdict.sentence
 
 
-@pytest.mark.parametrize("lines", [1, 5, 14, 25, 500])
+@pytest.mark.parametrize("lines", [1, *(pytest.param(n, marks=pytest.mark.thorough) for n in (5, 14, 25)), 500])
 def test_a_rotated_log_is_one_process(lines: int) -> None:
     text = log("l1_bound_sglang").splitlines(keepends=True)
     found = diagnosis_of({"server.log.1": "".join(text[:lines]), "server.log": "".join(text[lines:])})

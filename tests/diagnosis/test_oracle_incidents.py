@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 import pytest
-from diagnosing import causes, diagnosis_of
+from diagnosing import causes, diagnoses_of_each, diagnosis_of
 from oracle_render import SGLANG_VERSIONS, START, VLLM_VERSIONS, Options, interleaved, render, text
+
+from analyzer.diagnosis.model import InstanceDiagnosis
 
 EXPECTED = {
     "sglang_cap_bound": "cap_bound",
@@ -50,9 +53,14 @@ def test_a_whole_log_gives_the_cause(name: str) -> None:
     assert causes(found) == [EXPECTED[name]]
 
 
+@cache
+def _of_versions() -> dict[str, InstanceDiagnosis]:
+    return diagnoses_of_each({f"{name} {version}": text(render(name, Options(version))) for name, version in VERSIONS})
+
+
 @pytest.mark.parametrize(("name", "version"), VERSIONS)
 def test_versions_print_it_differently(name: str, version: str) -> None:
-    found = diagnosis_of(text(render(name, Options(version))))
+    found = _of_versions()[f"{name} {version}"]
     assert found.verdict.cause == EXPECTED[name], found.verdict.sentence
 
 
@@ -110,8 +118,8 @@ SURE = {"every second line", "eight ranks", "slow hardware", "no start-up lines"
 # For each loss one run or two; in turns the one that loses the most.
 OTHERS = ("vllm_l1_bound", "sglang_l1_bound", "sglang_reservation_bound", "vllm_cap_bound", "sglang_cap_bound", "sglang_chunked")
 LOST = [(loss, "sglang_l1_retract" if k % 2 else OTHERS[k // 2]) for k, loss in enumerate(LOSSES)]
-LOST += [("only prefill lines", n) for n in ("sglang_cap_bound", "sglang_reservation_bound")]
-LOST += [
+MORE = [("only prefill lines", n) for n in ("sglang_cap_bound", "sglang_reservation_bound")]
+MORE += [
     ("middle third", "vllm_l1_bound"),
     ("last third", "sglang_l1_retract"),
     ("eight ranks", "sglang_l1_retract"),
@@ -119,7 +127,7 @@ LOST += [
 ]
 
 
-@pytest.mark.parametrize(("loss", "name"), dict.fromkeys(LOST))
+@pytest.mark.parametrize(("loss", "name"), [*LOST, *(pytest.param(*lost, marks=pytest.mark.thorough) for lost in MORE if lost not in LOST)])
 def test_what_a_capture_lost_makes_no_wrong_cause(loss: str, name: str) -> None:
     found = diagnosis_of(LOSSES[loss](name)).verdict
     if loss in SURE:

@@ -31,6 +31,7 @@ def test_pages_do_not_depend_on_the_terminal(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_check_names_what_is_out_of_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(docs, "docs_dir", lambda: tmp_path)
+    monkeypatch.setattr(docs, "pages", lambda: PAGES)
     assert docs.main(["--check"]) == 1
     assert docs.main([]) == 0
     assert docs.main(["--check"]) == 0

@@ -34,16 +34,21 @@ BLOCKS = [
 
 @pytest.fixture
 def incident(tmp_path: Path) -> Path:
-    """A folder as the README's reader has it: three logs, one of them packed too, all that is left of an incident, and a kubectl."""
+    """A folder as the README's reader has it: logs, one of them packed too, all that is left of incidents, and a kubectl."""
     samples = ROOT / "sample_traces"
     for name, case in (
         ("server.log", "l1_bound_sglang"),
         ("prefill.log", "recorded_l1_bound"),
         ("decode.log", "recorded_cap_bound"),
+        ("before.log", "l1_bound_sglang"),
+        ("after.log", "healthy_sglang"),
     ):
         shutil.copy(samples / case / "server.log", tmp_path / name)
     shutil.copytree(samples / "recorded_l1_bound", tmp_path / "incident")
     (tmp_path / "incident" / "expected.json").unlink()
+    for case in ("cap_bound_vllm", "healthy_vllm"):
+        (tmp_path / "incidents" / case).mkdir(parents=True)
+        shutil.copy(samples / case / "server.log", tmp_path / "incidents" / case)
     (tmp_path / "server.log.gz").write_bytes(gzip.compress((tmp_path / "server.log").read_bytes()))
     (tmp_path / "bin").mkdir()
     kubectl = tmp_path / "bin" / "kubectl"

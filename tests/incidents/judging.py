@@ -94,11 +94,10 @@ def picked(case: Incident, files: Files) -> str:
     return possible[int(hashlib.sha256(case.name.encode()).hexdigest(), 16) % len(possible)] if possible else WHOLE
 
 
-def complaints(case: Incident) -> list[str]:
-    """What is not as it has to be of the verdicts on the case as a whole and on the variant picked for it."""
-    files = case.files()
+def complaints(case: Incident, files: Files, variant: str) -> list[str]:
+    """What is not as it has to be of the verdict on one variant of the case."""
     return [
         f"{o.variant}: {case.cause}, not {o.cause} ({o.confidence}): {o.sentence} Known: {case.because}"
-        for o in outcomes(case, files, dict.fromkeys((WHOLE, picked(case, files))))
+        for o in outcomes(case, files, (variant,))
         if not is_right(o)
     ]

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
+import pyarrow.parquet as pq
 import pytest
 from incident import Incident, split_of
 from special import incidents, scenes
@@ -17,9 +18,10 @@ from special_cases_other import skewed
 from special_figures import FIGURES
 from special_scene import Scene, relief, trouble, worst_ttft
 
-from analyzer import ingest, open_trace
+from analyzer import ingest
 from analyzer.diagnosis.model import Cause
 from analyzer.ingestion import IngestOptions
+from analyzer.trace.manifest import read_manifest
 
 CASES = {case.name: case for case in incidents()}
 SCENES = {scene.name: scene for scene in scenes()}
@@ -149,11 +151,10 @@ def test_every_line_of_a_case_is_read_as_its_engine_prints_it(case: Incident) ->
         folder.mkdir()
         for name, data in files.items():
             (folder / name).write_bytes(data)
-        ingest([str(folder)], Path(scratch) / "t.kvtrace", IngestOptions(year=2026))
-        with open_trace(Path(scratch) / "t.kvtrace") as trace:
-            rows = trace.con.execute(
-                "SELECT format, engines, unmatched_lines, version_min, version_max, matched_lines FROM sources"
-            ).fetchall()
+        trace = Path(scratch) / "t.kvtrace"
+        ingest([str(folder)], trace, IngestOptions(year=2026))
+        columns = ["format", "engines", "unmatched_lines", "version_min", "version_max", "matched_lines"]
+        rows = [tuple(r.values()) for r in pq.read_table(trace / read_manifest(trace).sources_file, columns=columns).to_pylist()]
     assert {r[0] for r in rows} == {"engine_log", "prometheus_text", "client"}
     log = next(r for r in rows if r[0] == "engine_log")
     assert case.engine in log[1].split(",")

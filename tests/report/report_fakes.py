@@ -26,47 +26,32 @@ from analyzer.diagnosis.model import (
     Peaks,
     Window,
 )
+from analyzer.diagnosis.thresholds import thresholds
+from analyzer.trace.reader import create_views, make_table
+from analyzer.trace.schema import TABLES
 
 T0 = datetime(2026, 11, 30, 7, 0, tzinfo=UTC)
 HOSTILE = "</script><img src=x onerror=1>\x1b[31m\u202e'\"&{{ 7*7 }}"
 
-TIMELINE_DDL = """
-CREATE TABLE timeline (
-  instance VARCHAR, run_id VARCHAR, bucket_ts TIMESTAMPTZ, bucket_s INTEGER,
-  running DOUBLE, waiting DOUBLE, kv_usage DOUBLE, prompt_tps DOUBLE, gen_tps DOUBLE,
-  retracted BIGINT, preempted BIGINT, wait_est_s DOUBLE,
-  ttft_p50_s DOUBLE, ttft_p95_s DOUBLE, ttft_p99_s DOUBLE, ttft_n BIGINT, ttft_source VARCHAR,
-  l1_used_tokens DOUBLE, l1_evictable_tokens DOUBLE, l1_available_tokens DOUBLE, l2_used_share DOUBLE,
-  ttft_p99_low_s DOUBLE, ttft_p99_high_s DOUBLE, l1_capacity_tokens DOUBLE
-)
-"""
-# The columns of the other views and tables that the report reads.
-TOLD_DDL = """
-CREATE TABLE scheduler_clean (instance VARCHAR, ts TIMESTAMPTZ, basis VARCHAR, preferred BOOLEAN);
-CREATE TABLE peaks (
-  instance VARCHAR, other_basis VARCHAR, other_running BIGINT, other_waiting BIGINT, other_kv_usage DOUBLE
-);
-CREATE TABLE request_best (
-  instance VARCHAR, observer VARCHAR, arrival_ts TIMESTAMPTZ, ts TIMESTAMPTZ, ttft_s DOUBLE, censored BOOLEAN
-);
-CREATE TABLE counter_delta (
-  instance VARCHAR, name VARCHAR, part VARCHAR, prev_ts TIMESTAMPTZ, ts TIMESTAMPTZ, delta DOUBLE
-);
-CREATE TABLE series (source_id VARCHAR, instance VARCHAR, name VARCHAR, part VARCHAR, le DOUBLE);
-CREATE TABLE signal_retract (
-  instance VARCHAR, bucket_ts TIMESTAMPTZ, retract_source VARCHAR, retracted BIGINT, preempted BIGINT
-);
-CREATE TABLE signal_l2 (
-  instance VARCHAR, bucket_ts TIMESTAMPTZ, l2_source VARCHAR, loaded_tokens BIGINT, loaded_bytes BIGINT,
-  hit_tokens BIGINT, failures BIGINT, l2_used_tokens BIGINT, l2_used_bytes BIGINT
-);
-"""
-EVENT_DDL = """
-CREATE TABLE event (
-  instance VARCHAR, run_id VARCHAR, ts TIMESTAMPTZ, kind VARCHAR, requests BIGINT, tokens BIGINT,
-  ratio_before DOUBLE, ratio_after DOUBLE, reported_by VARCHAR, source VARCHAR, text VARCHAR
-)
-"""
+# Wider than the views', so that what cannot be (an infinite gauge, a name where a count belongs) can be shown too.
+MADE_UP_TYPES = {"reported_by": "VARCHAR"} | dict.fromkeys(("running", "waiting", "prompt_tps", "gen_tps"), "DOUBLE")
+
+
+@cache
+def _empty_views() -> tuple[str, ...]:
+    """Statements that make an empty table of each table and view of the real thing, with its columns."""
+    con = duckdb.connect()
+    for table in TABLES.values():
+        make_table(con, table, [])
+    for name, value in thresholds().items():
+        con.execute(f"SET VARIABLE {name} = {value!r}::DOUBLE")
+    con.execute("SET VARIABLE since = NULL; SET VARIABLE until = NULL")
+    create_views(con)
+    found = con.execute("SELECT table_name, column_name, data_type FROM information_schema.columns ORDER BY ordinal_position").fetchall()
+    columns: dict[str, list[str]] = {}
+    for table_name, column, kind in found:
+        columns.setdefault(table_name, []).append(f'"{column}" {MADE_UP_TYPES.get(column, kind)}')
+    return tuple(f'CREATE TABLE "{name}" ({", ".join(parts)})' for name, parts in columns.items() if not name.startswith("_kept_"))
 
 
 def at(seconds: float) -> datetime:
@@ -77,9 +62,7 @@ def at(seconds: float) -> datetime:
 def connection() -> duckdb.DuckDBPyConnection:
     """An in-memory database with the views that the report reads, empty."""
     con = duckdb.connect()
-    con.execute(TOLD_DDL)
-    con.execute(TIMELINE_DDL)
-    con.execute(EVENT_DDL)
+    con.execute("; ".join(_empty_views()))
     return con
 
 

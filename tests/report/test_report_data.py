@@ -171,7 +171,8 @@ def test_the_three_states_are_shares_of_their_sum_and_need_all_three() -> None:
     add_bucket(con, 20, l1_used_tokens=0, l1_evictable_tokens=0, l1_available_tokens=0)
     timeline = build_report(con, diagnosis(instance())).instances.rows[0].timeline
     assert timeline is not None
-    used, evictable = timeline.panels[0].series
+    used, evictable, available = timeline.panels[0].series
+    assert [s.points for s in available.segments] == [((T0.timestamp(), 0.8, 1.0),)]
     assert [s.points for s in used.segments] == [((T0.timestamp(), 0.0, 0.5),)]
     assert [s.points for s in evictable.segments] == [((T0.timestamp(), 0.5, 0.8),)]
 
@@ -242,8 +243,8 @@ def test_nothing_at_all_is_still_a_report() -> None:
 def test_a_flood_of_warnings_does_not_hide_the_crash() -> None:
     con = connection()
     con.execute(
-        "INSERT INTO event SELECT 'pod-a', 'r1', ?::TIMESTAMPTZ + to_seconds(i), 'warning', NULL, NULL, NULL,"
-        " NULL, NULL, 'x.log:' || i, 'w' FROM range(5000) t(i)",
+        "INSERT INTO event (instance, run_id, ts, kind, source, text)"
+        " SELECT 'pod-a', 'r1', ?::TIMESTAMPTZ + to_seconds(i), 'warning', 'x.log:' || i, 'w' FROM range(5000) t(i)",
         [T0],
     )
     add_event(con, 4990, "crash", source="x.log:9999")

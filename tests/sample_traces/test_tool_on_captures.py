@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from analyzer import diagnose, ingest, open_trace
-from analyzer.cli import cli
 from analyzer.diagnosis.model import Diagnosis
 from analyzer.ingestion import IngestOptions
 
@@ -214,13 +212,3 @@ def test_together_their_peaks_are_between_those_of_scrapes_and_lines(read: Reade
         assert min(lines, scraped) - 0.005 <= getattr(peaks, key) <= max(lines, scraped) + 0.005, key
     assert peaks.retracted_requests == label["peaks"]["retracted_requests"]
     assert peaks.preemptions == label["truth"]["metrics"]["preemptions"]
-
-
-def test_the_demo_reads_all_three_inputs(tmp_path: Path) -> None:
-    out = tmp_path / "demo.html"
-    result = CliRunner().invoke(cli, ["demo", "-o", str(out)])
-    assert result.exit_code == 0, result.output
-    page = out.read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
-    for file in ("server.log", "metrics.prom.gz", "client.jsonl.gz"):
-        assert file in page
-    assert "exact, from 409 requests as the client saw them" in page

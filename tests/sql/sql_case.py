@@ -9,9 +9,9 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+from needed import Database
 
 from analyzer.diagnosis.thresholds import thresholds
-from analyzer.trace.reader import create_views
 from analyzer.trace.schema import TABLES
 
 T0 = datetime(2026, 3, 10, 12, 0, 0, tzinfo=UTC)
@@ -103,8 +103,8 @@ def metrics(*given: Series | list[Series]) -> dict[str, list[dict[str, Any]]]:
     return {"series": rows, "samples": samples}
 
 
-def database(*, since: datetime | None = None, until: datetime | None = None, **tables: Sequence[Row]) -> duckdb.DuckDBPyConnection:
-    """All views over the given rows. Rows get line numbers in their order."""
+def database(*, since: datetime | None = None, until: datetime | None = None, **tables: Sequence[Row]) -> Database:
+    """The views over the given rows. Rows get line numbers in their order."""
     con = duckdb.connect(":memory:")
     con.execute("SET TimeZone = 'UTC'")
     con.execute("SET threads = 1")
@@ -120,11 +120,10 @@ def database(*, since: datetime | None = None, until: datetime | None = None, **
         con.register("_rows", pa.Table.from_pylist(rows, schema=table.arrow))
         con.execute(f"CREATE TABLE {name} AS FROM _rows")
         con.unregister("_rows")
-    create_views(con)
-    return con
+    return Database(con)
 
 
-def rows_of(con: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
+def rows_of(con: Database, sql: str) -> list[tuple[Any, ...]]:
     """The result, with times as seconds after the beginning and numbers rounded."""
 
     def plain(value: Any) -> Any:
@@ -135,7 +134,7 @@ def rows_of(con: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
     return [tuple(plain(v) for v in row) for row in con.execute(sql).fetchall()]
 
 
-def row_of(con: duckdb.DuckDBPyConnection, view: str, instance: str = "i") -> dict[str, Any]:
+def row_of(con: Database, view: str, instance: str = "i") -> dict[str, Any]:
     """The one row of an instance in a view, by column."""
     names = [d[0] for d in con.execute(f"DESCRIBE {view}").fetchall()]
     found = rows_of(con, f"SELECT * FROM {view} WHERE instance = '{instance}'")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
 import pytest
+from needed import Database
 from sql_case import Row, cumulative, database, histogram, metrics, report, request, rows_of, series
 
 WINDOW = "SELECT incident, start_ts, end_ts FROM incident WHERE broke ORDER BY incident"
@@ -28,7 +28,7 @@ def steady(start: int, end: int, ttft_s: float, every: int = 2) -> list[dict[str
     return [request(t, ttft_s=ttft_s) for t in range(start, end, every)]
 
 
-def broke_by(con: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
+def broke_by(con: Database) -> list[tuple[Any, ...]]:
     return rows_of(con, "SELECT queue_broke, ttft_broke, throughput_broke FROM incident ORDER BY incident")
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from needed import Database
 from sql_case import at, cumulative, database, event, histogram, metrics, report, request, row_of, rows_of, series, stats
 
 SGLANG = (0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400)
@@ -16,11 +16,11 @@ TTFT = "SELECT bucket_ts, ttft_source, ttft_n, ttft_p50_s, ttft_p99_s, ttft_p99_
 
 
 @pytest.fixture(scope="module")
-def con() -> duckdb.DuckDBPyConnection:
+def con() -> Database:
     return database()
 
 
-def quantile(con: duckdb.DuckDBPyConnection, le: list[float], n: list[float], q: float) -> dict[str, float] | None:
+def quantile(con: Database, le: list[float], n: list[float], q: float) -> dict[str, float] | None:
     ((found,),) = con.execute(
         "SELECT _quantile($le::DOUBLE[], _cumulative($n::DOUBLE[]), $q::DOUBLE)", {"le": le, "n": n, "q": q}
     ).fetchall()
@@ -49,9 +49,7 @@ def of_prometheus(le: list[float], n: list[float], q: float) -> float:
     st.sampled_from([0.01, 0.5, 0.95, 0.99, 1.0]),
     st.booleans(),
 )
-def test_it_is_the_quantile_of_prometheus(
-    con: duckdb.DuckDBPyConnection, bounds: list[float], data: st.DataObject, q: float, open_end: bool
-) -> None:
+def test_it_is_the_quantile_of_prometheus(con: Database, bounds: list[float], data: st.DataObject, q: float, open_end: bool) -> None:
     le = [*sorted(bounds), *([math.inf] if open_end else [])]
     n = data.draw(st.lists(st.integers(0, 50).map(float), min_size=len(le), max_size=len(le)))
     expected = of_prometheus(le, n, q)
@@ -66,7 +64,7 @@ def test_it_is_the_quantile_of_prometheus(
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.floats(0.001, 900), min_size=1, max_size=300), st.sampled_from([0.5, 0.95, 0.99]))
-def test_the_true_percentile_lies_within_the_bounds(con: duckdb.DuckDBPyConnection, values: list[float], q: float) -> None:
+def test_the_true_percentile_lies_within_the_bounds(con: Database, values: list[float], q: float) -> None:
     """Unless it is the one value that ends a bucket's share to the very last: then it may be the next one."""
     counts = cumulative(values, SGLANG)
     found = quantile(con, list(counts), [float(n) for n in counts.values()], q)
@@ -76,21 +74,21 @@ def test_the_true_percentile_lies_within_the_bounds(con: duckdb.DuckDBPyConnecti
     assert found["low"] <= exact <= found["high"] or at_the_edge
 
 
-def test_forty_seconds_lie_between_twenty_and_forty(con: duckdb.DuckDBPyConnection) -> None:
+def test_forty_seconds_lie_between_twenty_and_forty(con: Database) -> None:
     counts = cumulative([40.0] * 100, (20, 40, 60))
     assert quantile(con, list(counts), list(counts.values()), 0.99) == {"value": pytest.approx(39.8), "low": 20, "high": 40}
     counts = cumulative([40.1] * 100, (20, 40, 60))
     assert quantile(con, list(counts), list(counts.values()), 0.5) == {"value": 50, "low": 40, "high": 60}
 
 
-def test_below_the_first_bound_and_above_the_last_one_little_is_known(con: duckdb.DuckDBPyConnection) -> None:
+def test_below_the_first_bound_and_above_the_last_one_little_is_known(con: Database) -> None:
     counts = cumulative([0.003] * 9, SGLANG)
     assert quantile(con, list(counts), list(counts.values()), 0.99) == {"value": pytest.approx(0.099), "low": 0, "high": 0.1}
     counts = cumulative([900.0] * 9, SGLANG)
     assert quantile(con, list(counts), list(counts.values()), 0.99) == {"value": 400, "low": 400, "high": math.inf}
 
 
-def test_one_bucket_or_none_tells_nothing(con: duckdb.DuckDBPyConnection) -> None:
+def test_one_bucket_or_none_tells_nothing(con: Database) -> None:
     assert quantile(con, [], [], 0.99) is None
     assert quantile(con, [1, 2], [3, 4], 0.99) is None
     assert quantile(con, [1, math.inf], [0, 0], 0.99) is None
@@ -99,7 +97,7 @@ def test_one_bucket_or_none_tells_nothing(con: duckdb.DuckDBPyConnection) -> Non
     assert only["value"] is None
 
 
-def test_a_torn_scrape_is_put_right(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_torn_scrape_is_put_right(con: Database) -> None:
     assert quantile(con, [1, 2, 4, math.inf], [5, 3, 4, 10], 0.5) == {"value": 1, "low": 0, "high": 1}
 
 

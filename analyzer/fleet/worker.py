@@ -1,0 +1,159 @@
+"""What a worker process does: one capture after another, from the files to its report.
+
+Started by `analyzer.fleet.pool`. What reads and draws is imported by the first task that has something to do.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from contextlib import redirect_stderr
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from analyzer import language
+from analyzer.errors import ExitCode, KvpmError
+from analyzer.fleet.model import Capture, Reading, Stamp
+from analyzer.fleet.stamps import same_content, stamps
+from analyzer.fleet.state import ASSETS, REPORTS, TRACES
+from analyzer.report import fmt
+
+_STEPS_IN = re.compile(r"(?<![\w.])/(?:[^\s/'\"]+/)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A capture to make a report of; `known` are the stamps of its last report, None where that must be made anew.
+
+    `report` and `trace` are names of files to make in `out`; `trace` is empty where none is wanted.
+    """
+
+    capture: Capture
+    out: Path
+    report: str
+    trace: str
+    lang: str
+    thresholds: Path | None
+    known: tuple[Stamp, ...] | None
+
+    def to_json(self) -> dict[str, Any]:
+        """One line for a worker."""
+        c = self.capture
+        return {
+            "name": c.name, "base": str(c.base), "inputs": c.inputs, "reading": asdict(c.reading),
+            "out": str(self.out), "report": self.report, "trace": self.trace, "lang": self.lang,
+            "thresholds": None if self.thresholds is None else str(self.thresholds),
+            "known": None if self.known is None else [asdict(s) for s in self.known],
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, told: dict[str, Any]) -> Task:
+        """The same, read by the worker."""
+        reading: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told["reading"].items()}
+        return cls(
+            capture=Capture(told["name"], Path(told["base"]), tuple(told["inputs"]), Reading(**reading)),
+            out=Path(told["out"]), report=told["report"], trace=told["trace"], lang=told["lang"],
+            thresholds=None if told["thresholds"] is None else Path(told["thresholds"]),
+            known=None if told["known"] is None else tuple(Stamp(**s) for s in told["known"]),
+        )  # fmt: skip
+
+
+def main() -> None:
+    """Answer tasks until there are no more."""
+    # what a library prints must not be taken for an answer
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    for line in sys.stdin.buffer:
+        answers.write(json.dumps(answer(json.loads(line))).encode() + b"\n")
+        answers.flush()
+
+
+def answer(task: dict[str, Any]) -> dict[str, Any]:
+    """`work`, with whatever goes wrong as {"failed": [reason, hint, exit code]}."""
+    try:
+        with language.use(task["lang"]):
+            return work(Task.from_json(task))
+    except KvpmError as error:
+        return {"failed": [_without_folders(error.message), error.hint, int(error.exit_code)]}
+    except OSError as error:
+        where = f"{Path(os.fsdecode(error.filename)).name}: " if isinstance(error.filename, str | bytes) else ""
+        return {"failed": [f"{where}{error.strerror or error}", "check permissions, names and free space", int(ExitCode.INPUT_CUT)]}
+    except MemoryError:
+        return {"failed": ["out of memory", "fewer --jobs, or since and until", int(ExitCode.INTERNAL)]}
+    except Exception as error:
+        if os.environ.get("KVPM_DEBUG"):
+            import traceback
+
+            traceback.print_exc()
+        first = (str(error).splitlines() or [""])[0]
+        said = f"internal error: {type(error).__name__}: {_without_folders(first)}"
+        return {"failed": [fmt.clean(said, 300), "set KVPM_DEBUG=1 to see where", int(ExitCode.INTERNAL)]}
+
+
+def work(task: Task) -> dict[str, Any]:
+    """Make the report, unless the inputs are the known ones; {"stamps": …, "summary": None where nothing was to do}."""
+    # names of files are stored and shown as they are below this folder
+    os.chdir(task.capture.base)
+    # before reading: what is appended meanwhile makes the next run read again
+    now = stamps(task.capture, task.known or ())
+    stored = [asdict(s) for s in now]
+    if task.known is not None and same_content(now, task.known):
+        return {"stamps": stored, "summary": None}
+    return {"stamps": stored, "summary": _made(task)}
+
+
+def _made(task: Task) -> dict[str, Any]:
+    from analyzer.cli.options import InputOptions, ingested, opened
+    from analyzer.diagnosis.diagnose import diagnose
+    from analyzer.fleet.summarise import summarise
+    from analyzer.report.data import build_report
+    from analyzer.report.render import render_html
+    from analyzer.report.write import write_report
+
+    options = InputOptions(**asdict(task.capture.reading), thresholds=task.thresholds)
+    inputs = task.capture.inputs
+    with tempfile.TemporaryDirectory(prefix="kvpm-") as scratch, redirect_stderr(io.StringIO()):
+        # what `opened` would say on the terminal stands in the report
+        read = ExitCode.OK
+        kept = None
+        if task.trace:
+            kept = Path(scratch) / task.trace
+            read = ingested(inputs, kept, options).exit_code
+            inputs = (str(kept),)
+        with opened(inputs, options) as (trace, opening):
+            # the captures are what is done in parallel; and the same order of work gives the same last digit
+            trace.con.execute("SET threads = 1")
+            diagnosis = replace(diagnose(trace), trace=task.capture.name)
+            report = build_report(trace.con, diagnosis)
+            html = render_html(report, assets_beside=f"../{ASSETS}")
+        if kept is not None:
+            _keep(kept, task.out / TRACES / task.trace, task.capture.base)
+        write_report(task.out / REPORTS / task.report, html, force=True)
+    cut = ExitCode.INPUT_CUT in (read, opening)
+    return summarise(diagnosis, report.verdict.severity, cut=cut).to_json()
+
+
+def _keep(scratch: Path, target: Path, base: Path) -> None:
+    """Put a trace beside its report, in place of an older one, and without the places of its inputs on this machine."""
+    from analyzer.trace.manifest import read_manifest
+
+    manifest = read_manifest(scratch)
+    for source in manifest.sources:
+        source.folder = os.path.relpath(source.folder, base)
+    manifest.write(scratch)
+    aside = target.with_name(f".{target.name}.part")
+    shutil.rmtree(aside, ignore_errors=True)
+    shutil.copytree(scratch, aside)
+    shutil.rmtree(target, ignore_errors=True)
+    aside.rename(target)
+
+
+def _without_folders(text: str) -> str:
+    """Where a scratch folder or the batch lies says nothing to who reads the index, and differs from run to run."""
+    return _STEPS_IN.sub("…/", text)
