@@ -15,11 +15,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from analyzer.cli.fail_on import FailOn, fail_on_options
 from analyzer.cli.lang import lang_option
-from analyzer.cli.options import InputOptions, input_options, inputs_argument
+from analyzer.cli.options import input_options, inputs_argument
 from analyzer.errors import ExitCode
 from analyzer.fleet.batch import BatchResult, Options, Step, run_batch
 from analyzer.fleet.model import Failure, Fleet, Reading, Record, Skipped
 from analyzer.language import _, ngettext
+from analyzer.reading import InputOptions
 from analyzer.report import fmt, words
 
 _MAX_NAMED = 20

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from analyzer.cli.lang import lang_option
-from analyzer.cli.options import InputOptions, input_options, opened, refuse_input
+from analyzer.cli.options import input_options, opened, refuse_input
 from analyzer.comparison.compare import compare as compare_library
 from analyzer.comparison.curves import Align
 from analyzer.comparison.page import build_page, render_page
@@ -22,6 +22,7 @@ from analyzer.diagnosis.diagnose import diagnose
 from analyzer.errors import ExitCode, KvpmError
 from analyzer.ingestion import default_trace_name
 from analyzer.language import _
+from analyzer.reading import InputOptions
 from analyzer.report.write import refuse_existing, write_report
 
 _AS_IT_IS = "-"

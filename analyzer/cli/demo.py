@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from analyzer.cli.lang import lang_option
-from analyzer.cli.options import InputOptions
 from analyzer.cli.report import announce, made_report
+from analyzer.reading import InputOptions
 from analyzer.report.write import refuse_existing, write_report
 from analyzer.resources import demo_dir
 

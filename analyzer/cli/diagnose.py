@@ -9,9 +9,10 @@ import click
 
 from analyzer.cli.fail_on import FailOn, exit_code, fail_on_options
 from analyzer.cli.lang import lang_option
-from analyzer.cli.options import InputOptions, input_options, inputs_argument, opened, refuse_input
+from analyzer.cli.options import input_options, inputs_argument, opened, refuse_input
 from analyzer.cli.summary import summary
 from analyzer.diagnosis.diagnose import diagnose as diagnose_library
+from analyzer.reading import InputOptions
 from analyzer.report.write import refuse_existing, write_report
 
 

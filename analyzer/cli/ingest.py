@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
-from analyzer.cli.options import InputOptions, ingested, input_options
+from analyzer.cli.options import ingested, input_options
 from analyzer.cli.prometheus import ServerOptions, server_options
 from analyzer.ingestion import default_trace_name
+from analyzer.reading import InputOptions
 from analyzer.sources.discover import is_trace
 
 

@@ -11,8 +11,8 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from analyzer.cli.options import moment
 from analyzer.errors import KvpmError
+from analyzer.reading import moment
 from analyzer.sources.discover import Input
 from analyzer.sources.prometheus_api import PrometheusOptions, source_name
 from analyzer.sources.prometheus_server import PrometheusInput

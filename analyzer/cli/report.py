@@ -11,12 +11,13 @@ import click
 
 from analyzer.cli.fail_on import FailOn, exit_code, fail_on_options
 from analyzer.cli.lang import lang_option
-from analyzer.cli.options import InputOptions, input_options, inputs_argument, opened, refuse_input
+from analyzer.cli.options import input_options, inputs_argument, opened, refuse_input
 from analyzer.diagnosis.diagnose import diagnose
 from analyzer.diagnosis.model import Diagnosis
 from analyzer.errors import ExitCode, KvpmError
 from analyzer.ingestion import default_trace_name
 from analyzer.language import _
+from analyzer.reading import InputOptions
 from analyzer.report import words
 from analyzer.report.data import build_report
 from analyzer.report.forms.browser import find_browser

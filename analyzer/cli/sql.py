@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from analyzer.cli.options import InputOptions, input_options, opened
+from analyzer.cli.options import input_options, opened
 from analyzer.errors import KvpmError
+from analyzer.reading import InputOptions
 
 _LIST = (
     "SELECT table_name AS name, string_agg(column_name, ', ' ORDER BY ordinal_position) AS columns "

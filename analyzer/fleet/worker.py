@@ -5,14 +5,12 @@ Started by `analyzer.fleet.pool`. What reads and draws is imported by the first 
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import shutil
 import sys
 import tempfile
-from contextlib import redirect_stderr
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -109,17 +107,16 @@ def work(task: Task) -> dict[str, Any]:
 
 
 def _made(task: Task) -> dict[str, Any]:
-    from analyzer.cli.options import InputOptions, ingested, opened
     from analyzer.diagnosis.diagnose import diagnose
     from analyzer.fleet.summarise import summarise
+    from analyzer.reading import InputOptions, ingested, opened
     from analyzer.report.data import build_report
     from analyzer.report.render import render_html
     from analyzer.report.write import write_report
 
     options = InputOptions(**asdict(task.capture.reading), thresholds=task.thresholds)
     inputs = task.capture.inputs
-    with tempfile.TemporaryDirectory(prefix="kvpm-") as scratch, redirect_stderr(io.StringIO()):
-        # what `opened` would say on the terminal stands in the report
+    with tempfile.TemporaryDirectory(prefix="kvpm-") as scratch:
         read = ExitCode.OK
         kept = None
         if task.trace:

@@ -21,6 +21,7 @@ from markupsafe import Markup, escape
 
 from analyzer.language import _, ngettext
 from analyzer.report import fmt
+from analyzer.report.downsample import downsample
 
 MAX_POINTS = 600
 MAX_MARKS = 120
@@ -129,24 +130,6 @@ class Lane:
     marks: tuple[Mark, ...]
     summary: str = ""
     note: str = ""
-
-
-def downsample(values: Sequence[float | None], limit: int = MAX_POINTS) -> list[int]:
-    """Indices to keep, at most `limit`: the lowest and the highest of each of limit / 2 equal runs.
-
-    Values are None where nothing is known; those are never kept. Extremes always are.
-    """
-    known = [i for i, v in enumerate(values) if v is not None]
-    if len(known) <= limit:
-        return known
-    runs = max(1, limit // 2)
-    kept: set[int] = set()
-    for run in range(runs):
-        part = known[len(known) * run // runs : len(known) * (run + 1) // runs]
-        if part:
-            kept.add(min(part, key=lambda i: (values[i] or 0.0, i)))
-            kept.add(max(part, key=lambda i: (values[i] or 0.0, -i)))
-    return sorted(kept)
 
 
 def segments(

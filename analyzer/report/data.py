@@ -28,7 +28,7 @@ from analyzer.report import fmt, words
 from analyzer.report.charts import MAX_POINTS
 from analyzer.report.explore.data import build_explore
 from analyzer.report.explore.model import ExploreInstance
-from analyzer.report.inputs import fact_groups, name_of, source_totals, source_views
+from analyzer.report.inputs import fact_groups, source_totals, source_views
 from analyzer.report.model import (
     MAX_ADVICE,
     MAX_CHARTED_INSTANCES,
@@ -112,7 +112,8 @@ def build_report(con: duckdb.DuckDBPyConnection, diagnosis: Diagnosis) -> Report
 
 
 def _explored(diagnosis: InstanceDiagnosis, anchor: str) -> ExploreInstance:
-    return ExploreInstance(anchor, diagnosis.instance, diagnosis.engine, _first_known(diagnosis.window, diagnosis.verdict.window))
+    window = _first_known(diagnosis.window, diagnosis.verdict.window)
+    return ExploreInstance(anchor, diagnosis.instance, diagnosis.engine, window, _others(diagnosis))
 
 
 def _worst_first(diagnosis: Diagnosis) -> list[InstanceDiagnosis]:
@@ -230,7 +231,7 @@ def _clean_missing(missing: MissingSignal) -> MissingSignal:
 def _instance_row(diagnosis: InstanceDiagnosis, anchors: Mapping[str, str]) -> InstanceRow:
     return InstanceRow(
         anchor=anchors.get(diagnosis.instance, ""),
-        name=name_of(diagnosis.instance),
+        name=fmt.name_of(diagnosis.instance),
         engine=_engine(diagnosis),
         runs=diagnosis.runs,
         finding=_finding_view(diagnosis.verdict, {}),
@@ -251,9 +252,8 @@ def _instance_view(
     sql_seen: dict[tuple[str, str], str],
 ) -> InstanceView:
     window = _first_known(diagnosis.window, diagnosis.verdict.window)
-    others = [i.window for i in diagnosis.incidents if i.number != 1]
     points = MAX_POINTS if anchor == FIRST_ANCHOR else MAX_POINTS_OF_OTHERS
-    drawn = build_timelines(con, diagnosis.instance, window, others=others, engine=diagnosis.engine, uid=anchor, points=points)
+    drawn = build_timelines(con, diagnosis.instance, window, others=_others(diagnosis), engine=diagnosis.engine, uid=anchor, points=points)
     findings = [f for f in diagnosis.findings if f != diagnosis.verdict]
     questions = {a.id: Link(_question_text(a), f"#{anchor}-q{a.number:02d}") for a in diagnosis.checklist}
     found = _finding_view(diagnosis.verdict, questions)
@@ -261,7 +261,7 @@ def _instance_view(
     charts = None if near is None else QuestionCharts(con, diagnosis.instance, near, anchor)
     return InstanceView(
         anchor=anchor,
-        name=name_of(diagnosis.instance),
+        name=fmt.name_of(diagnosis.instance),
         engine=_engine(diagnosis),
         runs=diagnosis.runs,
         verdict=Verdict(
@@ -283,6 +283,11 @@ def _instance_view(
         incidents=_incidents(diagnosis),
         findings=cap((_finding_view(f, questions, diagnosis.verdict) for f in findings), MAX_FINDINGS),
     )
+
+
+def _others(diagnosis: InstanceDiagnosis) -> tuple[Window, ...]:
+    """The windows of all incidents but the worst."""
+    return tuple(i.window for i in diagnosis.incidents if i.number != 1)
 
 
 def _incidents(diagnosis: InstanceDiagnosis) -> Capped[IncidentRow]:

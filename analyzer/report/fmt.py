@@ -55,6 +55,11 @@ def _more(characters: int) -> str:
     return _("[{n} more characters]", n=number(characters))
 
 
+def name_of(instance: str | None) -> str:
+    """An instance's name as the page shows it."""
+    return clean(instance, 120) or _("unnamed instance")
+
+
 _VALUE_UNIT = re.compile(r"(?<=\d) (?=(?:%|ms|s|min|h|UTC|tokens?|requests?|GiB|MiB)(?![\w-]))")
 
 

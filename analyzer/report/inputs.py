@@ -24,11 +24,6 @@ from analyzer.report.model import (
 )
 
 
-def name_of(instance: str | None) -> str:
-    """An instance's name as the page shows it."""
-    return fmt.clean(instance, 120) or _("unnamed instance")
-
-
 def fact_groups(diagnosis: Diagnosis, order: Sequence[str]) -> Capped[FactGroup]:
     """Facts by instance, in the order of the page; instances without a section come last."""
     paths = {s.get("source_id"): s.get("path") for s in diagnosis.sources if s.get("source_id")}
@@ -40,7 +35,7 @@ def fact_groups(diagnosis: Diagnosis, order: Sequence[str]) -> Capped[FactGroup]
     return cap(
         (
             FactGroup(
-                name_of(name),
+                fmt.name_of(name),
                 # Reported capacity before the long list of arguments.
                 cap(
                     (_fact_view(f, paths) for f in sorted(groups[name], key=lambda f: str(f.get("key")).startswith("arg."))),

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from analyzer.diagnosis.model import MissingSignal, Peaks, Window
 from analyzer.report import fmt
 from analyzer.report.charts import Lane, Panel, TimeAxis
-from analyzer.report.explore.model import Explore
+from analyzer.report.explore.whole import Explore
 from analyzer.report.parts import Parts
 from analyzer.report.severity import Grade, Severity
 from analyzer.report.words import Tone

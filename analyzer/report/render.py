@@ -14,7 +14,7 @@ from analyzer import language
 from analyzer.language import _
 from analyzer.report import charts, fmt, parts, source_words
 from analyzer.report.assets import report_assets
-from analyzer.report.explore.model import Explore
+from analyzer.report.explore.whole import Explore
 from analyzer.report.model import ReportData
 from analyzer.resources import templates_dir
 

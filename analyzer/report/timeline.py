@@ -91,7 +91,7 @@ def build_timelines(
                 n=fmt.number(hidden),
             )
             whole = replace(whole, notes=(*whole.notes, more))
-        near = _closeup_range(extent, window)
+        near = closeup_range(extent, window)
         if near is not None:
             closeup = _timeline(subject, near, f"{uid}-near", _("Around the incident"))
     table, step = _table(buckets, told)
@@ -130,7 +130,7 @@ def time_range(con: duckdb.DuckDBPyConnection, instance: str, buckets: Sequence[
     return (start, end)
 
 
-def _closeup_range(extent: tuple[float, float], window: Window) -> tuple[float, float] | None:
+def closeup_range(extent: tuple[float, float], window: Window) -> tuple[float, float] | None:
     """The incident with as much again on each side, when it would be a sliver of the whole."""
     if window.start is None or window.end is None:
         return None
@@ -187,8 +187,8 @@ def _timeline(subject: _Subject, extent: tuple[float, float], uid: str, title: s
         # Whole buckets, so that nothing is drawn beyond the axis.
         start = min(start, buckets[0].start)
         end = max(end, max(b.end for b in buckets))
-    shade = _clipped(window, start, end)
-    others = tuple(found for w in subject.others if (found := _clipped(w, start, end)) is not None)
+    shade = clipped(window, start, end)
+    others = tuple(found for w in subject.others if (found := clipped(w, start, end)) is not None)
     axis = TimeAxis(start, end, shade, tuple(r for r in subject.rules if start <= r[0] <= end), others)
     notes: list[str] = []
     drawn = panels(buckets, subject.told, subject.engine, notes, limit=subject.points)
@@ -197,7 +197,7 @@ def _timeline(subject: _Subject, extent: tuple[float, float], uid: str, title: s
     return Timeline(uid, title, axis, widths[-1] if widths else None, drawn, marked, tuple(notes))
 
 
-def _clipped(window: Window, start: float, end: float) -> tuple[float, float] | None:
+def clipped(window: Window, start: float, end: float) -> tuple[float, float] | None:
     """The part of a window that is drawn; None where it has no bounds or lies beyond."""
     if not (window.start or window.end):
         return None

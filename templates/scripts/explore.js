@@ -15,7 +15,7 @@
   const GAP = 65535;
 
   let chosen = words.instances[0];
-  let range = { from: chosen.start, to: chosen.end };
+  let range = { from: chosen.first[0], to: chosen.first[1] };
   let cursor = null;
   // Set when the charts are drawn: the models of the document, by what they are for.
   let drawn = null;
@@ -311,7 +311,8 @@
     const curves = new Set(words.charts.flatMap((chart) => chart.lines.filter((line) => line.kind !== "bars").map((line) => line.key)));
     for (const [name, source] of drawn.sources) {
       const table = tables.get(name);
-      if (name === "rules") source.data = { x: chosen.rules.map(([at]) => at) };
+      if (name === "others") source.data = { x0: chosen.others.map(([from]) => from), x1: chosen.others.map(([, to]) => to) };
+      else if (name === "rules") source.data = { x: chosen.rules.map(([at]) => at) };
       else if (!table) source.data = Object.fromEntries([...source.columns()].map((column) => [column, []]));
       else source.data = curves.has(name) ? corners(table) : table;
     }
@@ -503,7 +504,7 @@
 
   element("explore-instance")?.addEventListener("change", (event) => {
     choose(event.target.value);
-    ask(chosen.start, chosen.end);
+    ask(...chosen.first);
   });
   for (const id of ["explore-from", "explore-to"]) {
     element(id).addEventListener("change", () => {

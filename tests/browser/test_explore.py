@@ -68,6 +68,8 @@ def _whole(tab: Page) -> None:
     tab.select_option("#explore-instance", index=0)
     tab.select_option("#explore-drag", "zoom")
     tab.click("[data-go=whole]")
+    # The page tells of a new range only when it has stood still for a moment.
+    tab.wait_for_timeout(300)
     tab.evaluate("window.told = []")
 
 

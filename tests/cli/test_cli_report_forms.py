@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.cli.options import InputOptions
 from analyzer.cli.report import report_data
 from analyzer.diagnosis.model import Diagnosis
 from analyzer.errors import ExitCode
+from analyzer.reading import InputOptions
 from analyzer.report.forms import browser
 from analyzer.report.model import ReportData
 

@@ -1,12 +1,15 @@
 """The verdict on labelled incidents, whole and with a part of them gone: one of the score split for each cause and engine.
 
-Each is asked once whole, and once in one variant, picked by its name: of these, every day each variant of each engine. `make thorough`
-asks the other cases and variants so, and `make accuracy` all variants of all.
+Each is asked once whole, and once in one variant, picked by its name. Every day the whole ones are asked of which `sample_traces` has
+no capture of the same cause and engine (tests/diagnosis asks those), and each variant of each engine. `make thorough` asks the other
+cases and variants so, and `make accuracy` all variants of all.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +19,11 @@ from judging import complaints, picked
 from variants import VARIANTS, WHOLE
 
 SCORED = tuple(case for case in all_incidents() if case.split == "score")
-FIRST = {case.name for case in {(case.cause, case.engine): case for case in reversed(SCORED)}.values()}
+CAPTURED = {
+    (json.loads(path.read_text())["cause"][0], json.loads(path.read_text())["engine"])
+    for path in (Path(__file__).resolve().parents[2] / "sample_traces").glob("*/expected.json")
+}
+FIRST = {case.name for kind, case in {(case.cause, case.engine): case for case in reversed(SCORED)}.items() if kind not in CAPTURED}
 # One for each variant and engine.
 LESS_EVERY_DAY = {
     "oracle-sglang-cap-half-s2": "no metrics",

@@ -52,21 +52,6 @@ def test_gaps_survive_thinning() -> None:
     assert found[1].points[0][0] >= 26_000.0
 
 
-@given(
-    st.lists(st.none() | st.floats(0, 1e9), max_size=3000),
-    st.integers(2, 600),
-)
-def test_thinning_keeps_the_extremes_and_the_bound(values: list[float | None], limit: int) -> None:
-    kept = charts.downsample(values, limit)
-    known = [v for v in values if v is not None]
-    assert len(kept) <= max(limit, 2)
-    assert kept == sorted(set(kept))
-    if known:
-        shown = [values[i] for i in kept]
-        assert max(known) in shown
-        assert min(known) in shown
-
-
 @pytest.mark.parametrize(
     ("top", "integer", "ticks"),
     [

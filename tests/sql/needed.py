@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import duckdb
 
-from analyzer.trace.reader import create_views, sql_files
+from analyzer.trace.reader import _KEPT, sql_files
 
+VIEW, KEEP = "CREATE OR REPLACE VIEW ", "CREATE TABLE "
 _MADE = re.compile(r"^CREATE OR REPLACE (?:VIEW|MACRO) (\w+)", re.MULTILINE)
 _READ = re.compile(r"\b(?:FROM|JOIN|DESCRIBE)\s+(\w+)|\b(\w+)\(", re.IGNORECASE)
 
@@ -36,17 +36,12 @@ def names_in(query: str) -> set[str]:
 
 
 @cache
-def statements(text: str) -> tuple[Statement, ...]:
-    """The statements of one file of the library."""
-    with duckdb.connect(":memory:") as con:
-        queries = [statement.query for statement in con.extract_statements(text)]
-    return tuple(Statement(made[1], query) for query in queries if (made := _MADE.search(query)))
-
-
-@cache
 def library() -> dict[str, Statement]:
     """All statements by what they make, in the order in which they build on each other."""
-    return {statement.name: statement for file in sql_files() for statement in statements(file.text)}
+    with duckdb.connect(":memory:") as con:
+        queries = [statement.query for file in sql_files() for statement in con.extract_statements(file.text)]
+    found = [(made, query) for query in queries if (made := _MADE.search(query))]
+    return {made[1]: Statement(made[1], query[made.start() :]) for made, query in found}
 
 
 @cache
@@ -57,23 +52,8 @@ def closure(name: str) -> frozenset[str]:
     return frozenset({name}).union(*(closure(other) for other in library()[name].reads - {name}))
 
 
-class Part:
-    """Stands for a connection before `create_views`, and shows it only some statements of the library."""
-
-    def __init__(self, con: duckdb.DuckDBPyConnection, names: set[str]) -> None:
-        self.con, self.names = con, names
-
-    def extract_statements(self, text: str) -> Iterator[Statement]:
-        """Those statements of a file that are asked for."""
-        return (s for s in statements(text) if s.name in self.names)
-
-    def execute(self, query: str | Statement) -> None:
-        """Run one on the connection itself."""
-        self.con.execute(query.query if isinstance(query, Statement) else query)
-
-
 class Database:
-    """Tables, and over them the views of the library: each is made, as `create_views` makes it, when it is first asked for."""
+    """Tables, and over them the views of the library: each is made when it is first asked for, a table where `create_views` keeps one."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
         self.con = con
@@ -82,7 +62,8 @@ class Database:
     def execute(self, query: str, parameters: Any = None) -> duckdb.DuckDBPyConnection:
         """The query's result."""
         missing = frozenset().union(*map(closure, names_in(query))) - self.made
-        if missing:
-            create_views(cast(duckdb.DuckDBPyConnection, Part(self.con, missing)))
-            self.made |= missing
+        for statement in library().values():
+            if statement.name in missing:
+                self.con.execute(KEEP + statement.query[len(VIEW) :] if statement.name in _KEPT else statement.query)
+        self.made |= missing
         return self.con.execute(query, parameters)

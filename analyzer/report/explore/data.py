@@ -13,19 +13,20 @@ from itertools import chain
 import duckdb
 import numpy as np
 
+from analyzer.diagnosis.model import Window
 from analyzer.report import fmt
 from analyzer.report.buckets import Bucket, breaks, read_buckets
 from analyzer.report.charts import Segment, TimeAxis, segments
-from analyzer.report.explore.downsample import thinned
+from analyzer.report.downsample import thinned
 from analyzer.report.explore.lanes import build_lanes
-from analyzer.report.explore.model import Bars, Charted, Curve, Explore, ExploreInstance, Rule, Times
+from analyzer.report.explore.model import Bars, Charted, Curve, ExploreInstance, Rule, Times
 from analyzer.report.explore.moments import build_moments
 from analyzer.report.explore.requests import build_requests
 from analyzer.report.explore.ttft_map import build_ttft_map
-from analyzer.report.inputs import name_of
+from analyzer.report.explore.whole import Explore
 from analyzer.report.panels import panels
 from analyzer.report.question_panels import read_gauges
-from analyzer.report.timeline import process_rules, time_range
+from analyzer.report.timeline import clipped, closeup_range, process_rules, time_range
 from analyzer.report.told import read_told
 
 # Points of all curves of all instances together. One takes 5 to 16 characters of the page (twice that where every point
@@ -229,21 +230,25 @@ def _charted(one: _Gathered, limit: int) -> Charted:
     for curve in one.curves.values():
         # Whole buckets, and the time that a histogram's value tells of.
         start, end = min(start, curve[0].points[0][0]), max(end, curve[-1].end)
-    window = one.asked.window
-    left = fmt.to_utc(window.start)
-    right = fmt.to_utc(window.end)
-    incident = None
-    if left or right:
-        shaded = (max(start, left.timestamp()) if left else start, min(end, right.timestamp()) if right else end)
-        incident = (round(shaded[0] * 1e3), round(shaded[1] * 1e3)) if shaded[0] <= shaded[1] else None
+    incident = _shaded(one.asked.window, start, end)
+    near = closeup_range((start, end), one.asked.window)
+    first = (start, end) if near is None else near
     return Charted(
         anchor=one.asked.anchor,
-        name=name_of(one.asked.name),
+        name=fmt.name_of(one.asked.name),
         start=round(start * 1e3),
         end=round(end * 1e3),
+        first=(round(first[0] * 1e3), round(first[1] * 1e3)),
         incident=incident,
+        others=tuple(found for window in one.asked.others if (found := _shaded(window, start, end)) is not None),
         rules=tuple(Rule(round(at * 1e3), label) for at, label in one.rules),
         curves={key: thin(curve, limit) for key, curve in one.curves.items()},
         bars=one.bars,
         notes=one.notes,
     )
+
+
+def _shaded(window: Window, start: float, end: float) -> tuple[float, float] | None:
+    """A window within the range (epoch s), in epoch ms; None where it has no bounds or lies beyond."""
+    part = clipped(window, start, end)
+    return None if part is None else (round(part[0] * 1e3), round(part[1] * 1e3))

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from analyzer.language import _, ngettext
 from analyzer.report import fmt
 from analyzer.report.explore.figures import Chart, Drawing, charts_of, drawings, new_frame
-from analyzer.report.explore.model import Charted, Column, Explore, Tables
+from analyzer.report.explore.model import Charted, Column, Tables
 from analyzer.report.explore.parts import part_drawings, part_notes, part_tables
+from analyzer.report.explore.whole import Explore
 
 # No value of a packed column of 16 bits: it stands for NaN.
 _GAP = 65_535
@@ -185,7 +186,9 @@ def _instance_words(one: Charted, notes: Mapping[str, str]) -> dict[str, object]
         "anchor": one.anchor,
         "start": one.start,
         "end": one.end,
+        "first": one.first,
         "incident": one.incident,
+        "others": one.others,
         "rules": [[rule.at, rule.label] for rule in one.rules if one.start <= rule.at <= one.end],
         "notes": {**one.notes, **notes},
     }

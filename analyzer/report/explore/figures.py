@@ -25,6 +25,7 @@ from bokeh.models import (
     TickFormatter,
     VArea,
     VSpan,
+    VStrip,
 )
 from bokeh.models import Line as LineGlyph
 from bokeh.models.annotations import BoxAnnotation, Span
@@ -32,12 +33,13 @@ from bokeh.plotting import figure
 
 from analyzer.language import N_, _
 from analyzer.report.charts import Unit
-from analyzer.report.explore.model import Explore
+from analyzer.report.explore.whole import Explore
 
 # Room for the longest tick label, the same in every chart: only so do their time axes stand below each other.
 LEFT_PX = 62
 RIGHT_PX = 12
 RULES = "rules"
+OTHERS = "others"
 """The source of the vertical lines, one column `x`."""
 
 Kind = Literal["line", "area", "band", "guide", "bars"]
@@ -154,6 +156,7 @@ class Frame:
     x_range: Range1d
     crosshair: Span
     rules: ColumnDataSource
+    others: ColumnDataSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +168,12 @@ class Drawing:
 
 
 def new_frame() -> Frame:
-    """The shared time axis (its ends are set by the page), crosshair, and vertical lines."""
+    """The shared time axis (its ends are set by the page), crosshair, vertical lines, and further incidents."""
     return Frame(
         Range1d(start=0, end=1, name="x"),
         Span(name="crosshair", dimension="height", level="overlay", visible=False, line_width=1, tags=["line:muted"]),
         ColumnDataSource(name=RULES, data={"x": []}),
+        ColumnDataSource(name=OTHERS, data={"x0": [], "x1": []}),
     )
 
 
@@ -214,6 +218,8 @@ def base_figure(frame: Frame, *, name: str, height: int, unit: Unit, y_range: Ra
         min_border_bottom=4,
     )
     fig.add_layout(BoxAnnotation(name="incident", left=0, right=0, visible=False, line_color=None, level="underlay", tags=["fill:shade"]))
+    strips = VStrip(x0="x0", x1="x1", line_color=None, fill_alpha=0.5, tags=["fill:shade"])
+    fig.add_glyph(frame.others, strips, level="underlay")
     fig.add_layout(frame.crosshair)
     fig.add_glyph(frame.rules, VSpan(x="x", line_width=1.25, line_dash=[2, 3], tags=["line:fg"]))
     for axis in (*fig.xaxis, *fig.yaxis):

@@ -19,7 +19,6 @@ from analyzer.language import N_, _
 from analyzer.report import fmt
 from analyzer.report.charts import Unit
 from analyzer.report.explore.model import Column, ExploreInstance, Times, Values
-from analyzer.report.inputs import name_of
 
 MAX_LANES = 64
 # Blocks of all lanes and metrics together, and into how many parts of equal length a lane is cut at most.
@@ -202,7 +201,7 @@ def build_lanes(con: duckdb.DuckDBPyConnection, instances: Sequence[ExploreInsta
             break
     several = len({name for name, _dp in keys}) > 1
     return Lanes(
-        lanes=tuple(Lane(name_of(name) if several else "", dp if ranks[name, dp] > 1 else None) for name, dp in keys),
+        lanes=tuple(Lane(fmt.name_of(name) if several else "", dp if ranks[name, dp] > 1 else None) for name, dp in keys),
         blocks={key: _placed(rows, key, first, step * together) for key, rows in blocks.items() if rows},
         total=ranked[0][3],
         part_s=step * together,

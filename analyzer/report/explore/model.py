@@ -1,4 +1,4 @@
-"""What can be explored in a report, as plain frozen dataclasses: curves, and what is drawn beside them.
+"""The curves that can be explored, as plain frozen dataclasses, and what the other parts are built upon.
 
 Times are float64 epoch milliseconds (UTC), values float32; NaN is a gap, never zero.
 """
@@ -7,18 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyzer.diagnosis.model import Window
-
-if TYPE_CHECKING:
-    from analyzer.report.explore.lanes import Lanes
-    from analyzer.report.explore.moments import Moments
-    from analyzer.report.explore.requests import Requests
-    from analyzer.report.explore.ttft_map import TtftMap
 
 Times = NDArray[np.float64]
 Values = NDArray[np.float32]
@@ -30,12 +23,15 @@ them in when another instance is chosen; a source that an instance does not have
 
 @dataclass(frozen=True, slots=True)
 class ExploreInstance:
-    """What is asked for: an instance of the trace (`name` as the trace spells it), its anchor on the page, its incident."""
+    """What is asked for: an instance of the trace (`name` as the trace spells it), its anchor on the page, its incident,
+    and its further ones.
+    """
 
     anchor: str
     name: str
     engine: str | None
     window: Window
+    others: tuple[Window, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,41 +71,19 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Charted:
-    """One instance: its curves and bars by key (figures.py says which chart draws which), the range they cover, the
-    incident window clipped to it, and vertical lines; times in epoch ms. `notes` say where a chart's numbers come from.
+    """One instance: its curves and bars by key (figures.py says which chart draws which), the range they cover, the part of
+    it to look at first, the incident windows clipped to it, and vertical lines; times in epoch ms. `notes` say where a
+    chart's numbers come from.
     """
 
     anchor: str
     name: str
     start: float
     end: float
+    first: tuple[float, float]
     incident: tuple[float, float] | None
+    others: tuple[tuple[float, float], ...]
     rules: tuple[Rule, ...]
     curves: Mapping[str, Curve]
     bars: Mapping[str, Bars]
     notes: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Explore:
-    """Everything that the section shows. `left_out` counts instances with nothing that has a time.
-
-    `requests`, `ttft_map`, `lanes` and `moments` are None where the trace has nothing for them.
-    """
-
-    charted: tuple[Charted, ...]
-    left_out: int = 0
-    requests: Requests | None = None
-    ttft_map: TtftMap | None = None
-    lanes: Lanes | None = None
-    moments: Moments | None = None
-
-    @property
-    def points(self) -> int:
-        """Points before thinning, over all curves of all instances."""
-        return sum(c.points for one in self.charted for c in one.curves.values())
-
-    @property
-    def drawn(self) -> int:
-        """Points that are drawn."""
-        return sum(c.drawn for one in self.charted for c in one.curves.values())

@@ -17,9 +17,10 @@ from analyzer.language import _
 from analyzer.report.explore import lanes, requests, ttft_map
 from analyzer.report.explore.figures import Drawing, Frame, base_figure
 from analyzer.report.explore.lanes import Lanes
-from analyzer.report.explore.model import Column, Explore
+from analyzer.report.explore.model import Column
 from analyzer.report.explore.requests import TOLD, WHY, Requests
 from analyzer.report.explore.ttft_map import TtftMap
+from analyzer.report.explore.whole import Explore
 
 SCATTER = "scatter"
 MAP = "ttft-map"

@@ -13,7 +13,8 @@ from analyzer.diagnosis.model import Window
 from analyzer.report.buckets import read_buckets
 from analyzer.report.charts import Segment
 from analyzer.report.explore.data import MAX_BARS, MIN_POINTS, build_explore, fair_limit, thin
-from analyzer.report.explore.model import Charted, Curve, Explore, ExploreInstance
+from analyzer.report.explore.model import Charted, Curve, ExploreInstance
+from analyzer.report.explore.whole import Explore
 from analyzer.report.panels import panels
 from analyzer.report.told import read_told
 

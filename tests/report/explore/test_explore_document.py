@@ -19,7 +19,8 @@ from analyzer.language import use
 from analyzer.report.data import build_report
 from analyzer.report.explore.document import ExplorePage, explore_page, packed, script_json
 from analyzer.report.explore.figures import CHARTS, charts_of
-from analyzer.report.explore.model import Column, Explore
+from analyzer.report.explore.model import Column
+from analyzer.report.explore.whole import Explore
 from analyzer.report.render import render_html
 
 BASE = (Path(__file__).resolve().parents[3] / "templates" / "style" / "base.css").read_text(encoding="utf-8")

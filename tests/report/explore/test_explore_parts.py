@@ -13,8 +13,8 @@ from parts_case import asked, connection, event, report, request
 from analyzer.report.explore.data import build_explore
 from analyzer.report.explore.document import explore_page, packed, script_json
 from analyzer.report.explore.figures import Drawing, new_frame
-from analyzer.report.explore.model import Explore
 from analyzer.report.explore.parts import EVERY_INSTANCE, part_drawings, part_notes, part_tables
+from analyzer.report.explore.whole import Explore
 
 
 def explored(*, reverse: bool = False) -> Explore:
@@ -45,7 +45,12 @@ def test_every_figure_shares_the_time_axis(drawn: tuple[Drawing, ...]) -> None:
 def test_every_source_is_filled_with_the_columns_that_it_names(explore: Explore, drawn: tuple[Drawing, ...]) -> None:
     tables = part_tables(explore)
     filled = {**tables["i1"], **tables[EVERY_INSTANCE]}
-    sources = {r.data_source.name: set(r.data_source.data) for one in drawn for r in one.root.renderers if r.data_source.name != "rules"}
+    sources = {
+        r.data_source.name: set(r.data_source.data)
+        for one in drawn
+        for r in one.root.renderers
+        if r.data_source.name not in ("rules", "others")
+    }
     assert {name: set(columns) for name, columns in filled.items()} == sources
     for columns in filled.values():
         assert len({len(column) for column in columns.values()}) == 1

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from analyzer.report.explore.downsample import downsample, thinned
+from analyzer.report.downsample import downsample, thinned
 
 
 def test_nothing_is_thinned_below_the_limit() -> None:
