@@ -10,7 +10,7 @@ LOCKENV := .lockenv
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test thorough accuracy lint lock docs clean check-python
+.PHONY: help env demo test thorough accuracy lint lock docs messages clean check-python
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -39,6 +39,9 @@ lint: $(STAMP) ## Run the linters and the type checker only
 
 docs: $(STAMP) ## Write the generated reference pages anew
 	@$(BIN)/python -m analyzer.docs
+
+messages: $(STAMP) ## Bring the catalogues of translations in line with the texts
+	@$(BIN)/python tools/messages.py
 
 # Run it with the oldest Python that pyproject.toml allows: pip-tools resolves for the one it runs on.
 lock: check-python ## Bring constraints.txt in line with pyproject.toml (UPGRADE=1: newest releases)

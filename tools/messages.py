@@ -131,7 +131,7 @@ def main(arguments: list[str]) -> int:
         new_mo = as_mo(catalogue)
         if "--check" in arguments:
             if not po.exists() or po.read_bytes() != new_po or not mo.exists() or mo.read_bytes() != new_mo:
-                problems.append("out of date: run python tools/messages.py")
+                problems.append("out of date: run `make messages`")
         else:
             po.write_bytes(new_po)
             mo.write_bytes(new_mo)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -136,13 +137,28 @@ _NEVER_KEPT = ("metrics", "counter_delta", "_sample")
 _CREATE = re.compile(r"^CREATE OR REPLACE VIEW (\w+) AS$", re.MULTILINE)
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """One statement of the SQL library: the view it makes, empty for a macro, its whole text, and the query of the view."""
+
+    view: str
+    text: str
+    query: str
+
+
+@cache
+def _library() -> tuple[Made, ...]:
+    """All statements in their order; split once in a process, however many traces it opens."""
+    with duckdb.connect(":memory:") as con:
+        texts = [statement.query for file in sql_files() for statement in con.extract_statements(file.text)]
+    found = [(text, _CREATE.search(text)) for text in texts]
+    return tuple(Made(view[1] if view else "", text, text[view.end() :] if view else "") for text, view in found)
+
+
 def create_views(con: duckdb.DuckDBPyConnection, keep_all: bool = False) -> None:
     """Make every view of the SQL library on a connection that has the tables; `keep_all` computes each once, now."""
-    for file in sql_files():
-        for statement in con.extract_statements(file.text):
-            view = _CREATE.search(statement.query)
-            if view is None or (view[1] not in _KEPT and not (keep_all and view[1] not in _NEVER_KEPT)):
-                con.execute(statement)
-                continue
-            con.execute(f"CREATE OR REPLACE TABLE _kept_{view[1]} AS {statement.query[view.end() :]}")
-            con.execute(f"CREATE OR REPLACE VIEW {view[1]} AS FROM _kept_{view[1]}")
+    for made in _library():
+        if made.view in _KEPT or (keep_all and made.view and made.view not in _NEVER_KEPT):
+            con.execute(f"CREATE TABLE {made.view} AS {made.query}")
+        else:
+            con.execute(made.text)

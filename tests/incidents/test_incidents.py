@@ -20,7 +20,7 @@ from variants import VARIANTS, WHOLE
 
 SCORED = tuple(case for case in all_incidents() if case.split == "score")
 CAPTURED = {
-    (json.loads(path.read_text())["cause"][0], json.loads(path.read_text())["engine"])
+    (json.loads(path.read_text())["cause"][0], "sglang" if path.parent.name.endswith("_sglang") else "vllm")
     for path in (Path(__file__).resolve().parents[2] / "sample_traces").glob("*/expected.json")
 }
 FIRST = {case.name for kind, case in {(case.cause, case.engine): case for case in reversed(SCORED)}.items() if kind not in CAPTURED}

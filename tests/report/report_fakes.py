@@ -51,7 +51,7 @@ def _empty_views() -> tuple[str, ...]:
     columns: dict[str, list[str]] = {}
     for table_name, column, kind in found:
         columns.setdefault(table_name, []).append(f'"{column}" {MADE_UP_TYPES.get(column, kind)}')
-    return tuple(f'CREATE TABLE "{name}" ({", ".join(parts)})' for name, parts in columns.items() if not name.startswith("_kept_"))
+    return tuple(f'CREATE TABLE "{name}" ({", ".join(parts)})' for name, parts in columns.items())
 
 
 def at(seconds: float) -> datetime:
