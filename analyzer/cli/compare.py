@@ -88,6 +88,9 @@ def compare(
     first, second = _two(inputs, windows, instances)
     refuse_input(output, inputs)
     to_stdout = output is None or str(output) == "-"
+    if output is not None and not to_stdout and output.suffix.lower() not in ((".json",) if as_json else (".html", ".htm")):
+        wanted, hint = ("JSON", "name a .json file") if as_json else ("an HTML page", "name a .html file, or add --json for a .json file")
+        raise KvpmError(f"{output} would hold {wanted}", hint=hint)
     if output is not None and not to_stdout:
         refuse_existing(output, force=force)
     options = replace(options, thresholds=thresholds)

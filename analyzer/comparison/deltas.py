@@ -147,6 +147,9 @@ def _chance(row: Row, a: Measurement, b: Measurement) -> str:
     if row.id in _COUNTED:
         few = not counts_differ(a.n or 0, b.n or 0, a.of or 0.0, b.of or 0.0)
         return _("may be chance: too few events") if few else ""
+    if row.id.startswith("ttft_p") and any(m.low is None and m.high is None and not m.at_least for m in (a, b)):
+        # Of so few requests no bounds can be given at all.
+        return _("may be chance: too few requests for this percentile")
     if not any(m.at_least or m.low is not None or m.high is not None for m in (a, b)) or _apart(a, b):
         return ""
     if any(m.high is None and not m.at_least for m in (a, b)):

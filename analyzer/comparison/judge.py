@@ -11,6 +11,7 @@ from analyzer.language import _, ngettext
 from analyzer.report import fmt, words
 
 # A load that differs by more than this explains a difference by itself; one by more than half of it is told.
+# The smaller is taken as one, so that A against B and B against A say the same.
 LOAD_MOVED = 0.20
 _LOAD_TOLD = 0.10
 _LENGTHS_MOVED = 0.25
@@ -35,7 +36,11 @@ def judge(a: SideSummary, b: SideSummary, deltas: Sequence[Delta], configuration
     worse = {"better": a, "worse": b}.get(numbers)
     # A process that died did not die of a number of requests that another one would have served.
     by_load = worse is not None and worse.cause not in _NOT_BY_LOAD
-    if by_load and load is not None and ((numbers == "better" and load < 1 - LOAD_MOVED) or (numbers == "worse" and load > 1 + LOAD_MOVED)):
+    if (
+        by_load
+        and load is not None
+        and ((numbers == "better" and load < 1 / (1 + LOAD_MOVED)) or (numbers == "worse" and load > 1 + LOAD_MOVED))
+    ):
         outcome = "cannot_tell"
     return Change(
         outcome=outcome,
@@ -50,8 +55,8 @@ def judge(a: SideSummary, b: SideSummary, deltas: Sequence[Delta], configuration
 def _numbers(rows: dict[str, Delta]) -> tuple[Outcome, Delta | None]:
     """What the numbers did, and the row that says so best.
 
-    First tokens come first. The queue decides where they do not tell; requests that failed or got no first token overrule
-    a better percentile of those that did.
+    First tokens come first. The queue decides where they do not tell. Requests that failed or got no first token weigh as
+    much as percentiles of those that did: where the two go opposite ways, neither is the answer.
     """
     lost = [rows[i] for i in _LOST if rows[i].direction in ("better", "worse")]
     ttft = [rows[i] for i in _TTFT if rows[i].direction in ("better", "worse")]
@@ -63,7 +68,7 @@ def _numbers(rows: dict[str, Delta]) -> tuple[Outcome, Delta | None]:
             return "no_clear_change", None
         if ways:
             way = told[0].direction
-            if any(d.direction == "worse" for d in lost) and way == "better":
+            if any(d.direction == _OTHER_WAY[way] for d in lost):
                 return "no_clear_change", None
             return _outcome(way), told[0]
     if lost:

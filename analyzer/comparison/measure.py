@@ -225,12 +225,18 @@ def _trouble(side: Side, seconds: float | None) -> Measured:
     """How long incidents were. Nothing is said of a side that cannot tell whether there was one."""
     found: Measured = {}
     broke = rows(side.trace.con, "SELECT start_ts, end_ts FROM incident WHERE instance = ? AND broke", side.instance.instance)
-    if not broke and side.instance.verdict.cause == "insufficient_data":
+    # Of a process that died, and of slow tokens, queueing is not what went wrong.
+    if side.instance.verdict.cause in ("crash", "restart", "decode_bound") or (
+        not broke and side.instance.verdict.cause == "insufficient_data"
+    ):
         return found
     spent = sum((r["end_ts"] - r["start_ts"]).total_seconds() for r in broke if r["start_ts"] and r["end_ts"])
-    _put(found, "incidents", "incident", float(len(broke)))
-    _put(found, "incident_s", "incident", spent)
-    _put(found, "incident_share", "incident", min(1.0, spent / seconds) if seconds else None)
+    # What finds incidents must be the same on both sides: queueing, or slow first tokens alone.
+    told = rows(side.trace.con, "SELECT waiting FROM peaks WHERE instance = ?", side.instance.instance)
+    source = "queue" if told and told[0]["waiting"] is not None else "first tokens"
+    _put(found, "incidents", source, float(len(broke)))
+    _put(found, "incident_s", source, spent)
+    _put(found, "incident_share", source, min(1.0, spent / seconds) if seconds else None)
     return found
 
 
@@ -259,7 +265,7 @@ def _thrown_out(side: Side, arrivals: Mapping[str, float], seconds: float | None
         _put(found, "thrown_out_per_hour", source, n / seconds * 3600, n=n, of=seconds / 3600, at_least=short, note=note)
     if (share := told[0]["recompute_share"]) is not None:
         _put(found, "recompute_share", told[0]["recompute_by"] or source, share)
-    elif n == 0:
+    elif n == 0 and side.instance.incidents:
         # Nothing thrown out is nothing recomputed, however it would have been counted.
         for of in ("counter", "log", "estimate"):
             _put(found, "recompute_share", of, 0.0)

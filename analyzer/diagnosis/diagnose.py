@@ -193,6 +193,9 @@ def _versions(con: duckdb.DuckDBPyConnection, name: str) -> tuple[str | None, st
         name,
     )[0]
     low, high = inferred["lo"], inferred["hi"]
+    if low and high and version_key(low) > version_key(high):
+        # Two inputs of neighbouring versions' shapes: it lies between them either way.
+        low, high = high, low
     if low and low == high:
         return low, high, _("{version} (inferred from its lines)", version=low)
     if low and high:

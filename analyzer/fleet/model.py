@@ -175,7 +175,7 @@ class Fleet:
 
 
 _SEVERITY = (
-    "duration_s", "capture_share", "ttft_p99_peak_s", "ttft_p99_before_s", "ttft_source", "ttft_open", "ttft_pending",
+    "duration_s", "capture_share", "ttft_p99_peak_s", "ttft_p99_before_s", "ttft_source", "ttft_open", "ttft_never",
     "wait_est_peak_s",
 )  # fmt: skip
 

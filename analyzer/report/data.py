@@ -28,6 +28,7 @@ from analyzer.report import fmt, words
 from analyzer.report.charts import MAX_POINTS
 from analyzer.report.explore.data import build_explore
 from analyzer.report.explore.model import ExploreInstance
+from analyzer.report.felt import measure
 from analyzer.report.inputs import fact_groups, source_totals, source_views
 from analyzer.report.model import (
     MAX_ADVICE,
@@ -257,6 +258,7 @@ def _instance_view(
     findings = [f for f in diagnosis.findings if f != diagnosis.verdict]
     questions = {a.id: Link(_question_text(a), f"#{anchor}-q{a.number:02d}") for a in diagnosis.checklist}
     found = _finding_view(diagnosis.verdict, questions)
+    severity = measure(con, diagnosis.instance, diagnosis.verdict.cause, window, drawn.extent)
     near = drawn.closeup or drawn.whole
     charts = None if near is None else QuestionCharts(con, diagnosis.instance, near, anchor)
     return InstanceView(
@@ -267,9 +269,9 @@ def _instance_view(
         verdict=Verdict(
             finding=found,
             window=window,
-            severity=drawn.severity,
-            grade=grade(diagnosis.verdict.cause, found.tone, drawn.severity),
-            numbers=key_numbers(con, diagnosis.instance, diagnosis.checklist, drawn.severity, diagnosis.peaks),
+            severity=severity,
+            grade=grade(diagnosis.verdict.cause, found.tone, severity),
+            numbers=key_numbers(con, diagnosis.instance, diagnosis.verdict.cause, window, diagnosis.checklist, severity, diagnosis.peaks),
             peaks=_peak_views(diagnosis.peaks, diagnosis.engine),
             missing=_verdict_missing(diagnosis.verdict, diagnosis.checklist),
         ),

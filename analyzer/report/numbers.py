@@ -2,82 +2,103 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import duckdb
 
-from analyzer.diagnosis.model import Answered, Peaks
-from analyzer.language import N_, _, ngettext
+from analyzer.diagnosis.model import Answered, Peaks, Window
+from analyzer.language import _
 from analyzer.report import fmt
+from analyzer.report.felt import PROCESS, held_in, source_words
 from analyzer.report.model import KeyNumber
-from analyzer.report.severity import Severity
-
-# What the answer to "was L1 full?" is called when it is a number among numbers.
-_L1 = {"yes": N_("full"), "partly": N_("full at times"), "no": N_("not full"), "cannot_tell": ""}
+from analyzer.report.severity import Severity, never
 
 
 def key_numbers(
-    con: duckdb.DuckDBPyConnection, instance: str, checklist: tuple[Answered, ...], severity: Severity, peaks: Peaks
+    con: duckdb.DuckDBPyConnection,
+    instance: str,
+    cause: str,
+    window: Window,
+    checklist: Sequence[Answered],
+    severity: Severity,
+    peaks: Peaks,
 ) -> tuple[KeyNumber, ...]:
-    """In the order of the page; a number that is not known says why."""
-    return (_ttft(con, instance, severity), _waiting(peaks), _l1(con, instance, checklist, peaks))
+    """In the order of the page, of the incident where there is one; a number that is not known says why."""
+    held = held_in(con, instance, window)
+    where = _("in the incident") if window.start else _("in the whole capture")
+    return (_ttft(cause, severity), _waiting(held, where, peaks), _l1(con, instance, cause, window, checklist, held, where))
 
 
-def _ttft(con: duckdb.DuckDBPyConnection, instance: str, s: Severity) -> KeyNumber:
+def _ttft(cause: str, s: Severity) -> KeyNumber:
     label = _("P99 TTFT")
     if s.ttft_p99_peak_s is not None:
         peak = fmt.duration(s.ttft_p99_peak_s)
         value = _("over {duration}", duration=peak) if s.ttft_open else peak
         before = "" if s.ttft_p99_before_s is None else fmt.duration(s.ttft_p99_before_s)
-        what = _("before, and at its worst") if before else _("at its worst; what it was before is not known")
-        source = _("per bucket, from {source}", source=s.ttft_source) if s.ttft_source else _("per bucket")
-        return KeyNumber("ttft", label, value, fmt.clauses((what, source, _never(s))), before)
-    if s.ttft_pending:
-        return KeyNumber("ttft", label, "", _never(s))
+        return KeyNumber("ttft", label, value, fmt.clauses((source_words(s), never(s))), before)
+    if s.ttft_never:
+        rest = _("TTFT of those that were served says nothing about them") if cause in PROCESS else ""
+        return KeyNumber("ttft", label, "", fmt.clauses((never(s), rest)))
     if s.wait_est_peak_s is not None:
         wait = fmt.duration(s.wait_est_peak_s)
         return KeyNumber("ttft", label, "", _("not recorded; the wait in the queue was an estimated {wait} at worst", wait=wait))
-    # No incident to look into: the whole capture tells what is usual.
-    found = con.execute("SELECT max(ttft_p99_s) FROM timeline WHERE instance IS NOT DISTINCT FROM ?", [instance or None]).fetchall()[0][0]
-    if found is not None and s == Severity():
-        return KeyNumber("ttft", label, fmt.duration(found), _("at its highest in the capture, per bucket"))
+    if cause in PROCESS:
+        return KeyNumber("ttft", label, "", _("no record tells of requests that were lost"))
     return KeyNumber("ttft", label, "", _("not recorded"))
 
 
-def _never(s: Severity) -> str:
-    """Who is not in the percentiles."""
-    if not s.ttft_pending:
-        return ""
-    n = fmt.number(s.ttft_pending)
-    return ngettext("{n} request never got a first token", "{n} requests never got a first token", s.ttft_pending, n=n)
-
-
-def _waiting(peaks: Peaks) -> KeyNumber:
+def _waiting(held: dict[str, float | None], where: str, peaks: Peaks) -> KeyNumber:
     label = _("Peak waiting")
-    if peaks.waiting is None:
+    waiting, running = held["waiting"], held["running"]
+    if waiting is None:
         return KeyNumber("waiting", label, "", fmt.clean(peaks.notes.get("waiting"), 200) or _("not reported"))
-    running = "" if peaks.running is None else _("up to {n} running", n=fmt.number(peaks.running))
-    return KeyNumber("waiting", label, fmt.number(peaks.waiting), running)
+    # Nothing running under a queue is what a report of prefill alone shows: it tells nothing.
+    said = _("up to {n} running", n=fmt.number(running)) if running else ""
+    return KeyNumber("waiting", label, fmt.number(waiting), fmt.clauses((where, said)))
 
 
-def _l1(con: duckdb.DuckDBPyConnection, instance: str, checklist: tuple[Answered, ...], peaks: Peaks) -> KeyNumber:
+def _l1(
+    con: duckdb.DuckDBPyConnection,
+    instance: str,
+    cause: str,
+    window: Window,
+    checklist: Sequence[Answered],
+    held: dict[str, float | None],
+    where: str,
+) -> KeyNumber:
+    label = _("L1, the KV pool")
     answer = next((a.answer for a in checklist if a.id == "l1_full"), "cannot_tell")
-    word = _L1[answer]
-    usage = None if peaks.kv_usage is None else _("KV usage up to {share}", share=fmt.share(min(1.0, peaks.kv_usage)))
-    states = _states(con, instance)
-    said = [states or usage or "", "" if word else _("cannot tell")]
-    return KeyNumber("l1", _("L1, the KV pool"), _(word) if word else "", fmt.clauses(said))
+    usage = held["kv_usage"]
+    if usage is None or answer == "cannot_tell":
+        return KeyNumber("l1", label, "", _("cannot tell"))
+    states = _states(con, instance, window)
+    said = states or _("KV usage up to {share}", share=fmt.share(min(1.0, usage)))
+    if cause == "insufficient_data":
+        # A few reports that show room are no proof that there was room.
+        return KeyNumber("l1", label, "", fmt.clauses((_("cannot tell"), said, where)))
+    full = usage >= (_limit(con) or 0.0)
+    word = _("not full") if not full else _("full") if answer == "yes" and cause not in PROCESS else _("full at times")
+    return KeyNumber("l1", label, word, fmt.clauses((said, where)))
 
 
-def _states(con: duckdb.DuckDBPyConnection, instance: str) -> str:
-    """The three states of the pool in the bucket in which it was fullest; empty where they are not known."""
+def _limit(con: duckdb.DuckDBPyConnection) -> float | None:
+    """From which usage on a pool counts as full: the trace's own threshold."""
+    found = con.execute("SELECT getvariable('full_usage')").fetchone()
+    return None if found is None else found[0]
+
+
+def _states(con: duckdb.DuckDBPyConnection, instance: str, window: Window) -> str:
+    """The three states of the pool in the window's bucket in which it was fullest; empty where they are not known."""
     row = con.execute(
         """
         SELECT l1_used_tokens, l1_evictable_tokens, l1_available_tokens
         FROM timeline
-        WHERE instance IS NOT DISTINCT FROM ? AND l1_used_tokens + l1_evictable_tokens + l1_available_tokens > 0
+        WHERE instance IS NOT DISTINCT FROM $instance AND l1_used_tokens + l1_evictable_tokens + l1_available_tokens > 0
+          AND ($start IS NULL OR bucket_ts + to_seconds(bucket_s) > $start) AND ($end IS NULL OR bucket_ts <= $end)
         ORDER BY l1_used_tokens / (l1_used_tokens + l1_evictable_tokens + l1_available_tokens) DESC, bucket_ts
         LIMIT 1
         """,
-        [instance or None],
+        {"instance": instance or None, "start": window.start, "end": window.end},
     ).fetchone()
     if row is None:
         return ""

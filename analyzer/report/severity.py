@@ -1,29 +1,20 @@
-"""How bad it was: the length of the incident, what TTFT did, and a grade that says it in one word."""
+"""How bad it was, and a grade that says it in one word."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Literal
 
 from analyzer.language import N_, _, ngettext
 from analyzer.report import fmt
-from analyzer.report.buckets import Bucket
-from analyzer.report.told import Told
-from analyzer.report.ttft_panel import is_open, pending_in, ttft_sources
+from analyzer.report.fmt import clauses
 from analyzer.report.words import Tone
 
 Level = Literal["severe", "major", "minor", "none", "unknown"]
-# From these on, P99 TTFT (seconds, and as a multiple of what it was before) makes an incident severe or major. Users leave
+# From these on, P99 TTFT (seconds, and as a multiple of that of other times) makes an incident severe or major. Users leave
 # after tens of seconds; three times the usual is more than the usual goes up and down by itself.
 SEVERE_S, SEVERE_TIMES = 30.0, 10.0
 MAJOR_S, MAJOR_TIMES = 10.0, 3.0
-# Causes that lose the requests themselves, however fast the others were.
-_LOSES_REQUESTS = frozenset(("crash", "restart", "hang"))
-# Two buckets are no "normal" to compare with.
-_ENOUGH_BEFORE = 3
-
 _LEVELS: dict[Level, tuple[str, Tone]] = {
     "severe": (N_("Severe"), "bad"),
     "major": (N_("Major"), "bad"),
@@ -35,11 +26,14 @@ _LEVELS: dict[Level, tuple[str, Tone]] = {
 
 @dataclass(frozen=True, slots=True)
 class Severity:
-    """How bad it was, as far as the timeline can say. Seconds; shares 0..1; None where unknown.
+    """How bad it was, as far as the capture tells. Seconds; shares 0..1; None where unknown.
 
-    `ttft_*` are of per-bucket P99: the highest within the window, and the median before it. With `ttft_open` some P99 was
-    longer than that highest value: beyond a histogram's last bound, or of the `ttft_pending` requests that never got a
-    first token. `wait_est_peak_s` estimates queue wait and is not a TTFT.
+    `ttft_p99_peak_s` is the P99 of the requests of the incident (without one, of the capture), as question 1 has it, and
+    `ttft_p99_before_s` that of the others. With `ttft_open` it is longer than that: beyond a histogram's last bound, or
+    among requests without a first token. `ttft_never` counts these where single requests are known: failed, refused, or
+    still pending at the end. `wait_est_peak_s` estimates queue wait and is not a TTFT. `token_times` is how many times as
+    long as at best each token took; `served_again_s` how long after a process was lost the next first token came, or
+    the next process was ready.
     """
 
     duration_s: float | None = None
@@ -48,12 +42,15 @@ class Severity:
     ttft_p99_before_s: float | None = None
     ttft_source: str = ""
     ttft_open: bool = False
-    ttft_pending: int = 0
+    ttft_never: int = 0
+    whole_capture: bool = False
     wait_est_peak_s: float | None = None
+    token_times: float | None = None
+    served_again_s: float | None = None
 
     @property
     def times(self) -> float | None:
-        """P99 TTFT at its worst as a multiple of what it was before."""
+        """P99 TTFT as a multiple of what it was outside the incident."""
         if self.ttft_p99_peak_s is None or not self.ttft_p99_before_s:
             return None
         return self.ttft_p99_peak_s / self.ttft_p99_before_s
@@ -69,28 +66,6 @@ class Grade:
     tone: Tone
 
 
-def measure_severity(
-    buckets: Sequence[Bucket], told: Told, start: float | None, end: float | None, extent: tuple[float, float] | None
-) -> Severity:
-    """What the buckets say of an incident from `start` to `end` (epoch seconds) in a capture of `extent`."""
-    if start is None and end is None:
-        return Severity()
-    inside = [b for b in buckets if (start is None or b.end > start) and (end is None or b.start < end)]
-    before = [v for b in buckets if start is not None and b.end <= start and (v := b.get("ttft_p99_s")) is not None]
-    length = end - start if start is not None and end is not None else None
-    whole = extent[1] - extent[0] if extent else None
-    return Severity(
-        duration_s=length,
-        capture_share=min(1.0, length / whole) if length is not None and whole else None,
-        ttft_p99_peak_s=max((v for b in inside if (v := b.get("ttft_p99_s")) is not None), default=None),
-        ttft_p99_before_s=median(before) if len(before) >= _ENOUGH_BEFORE else None,
-        ttft_open=is_open(inside, told),
-        ttft_pending=pending_in(inside, told),
-        ttft_source=ttft_sources(inside),
-        wait_est_peak_s=max((v for b in inside if (v := b.get("wait_est_s")) is not None), default=None),
-    )
-
-
 def grade(cause: str, tone: Tone, severity: Severity) -> Grade:
     """The grade of a verdict. What is not known is never graded as harmless."""
     level, why = _level(cause, tone, severity)
@@ -101,25 +76,37 @@ def grade(cause: str, tone: Tone, severity: Severity) -> Grade:
 def _level(cause: str, tone: Tone, s: Severity) -> tuple[Level, str]:
     if tone == "good":
         return "none", ""
-    if tone == "grey":
-        return "unknown", ""
-    if cause in _LOSES_REQUESTS:
-        return "severe", _("the process itself was lost")
+    if cause in ("crash", "restart"):
+        return "severe", clauses((_("the process itself was lost"), never(s)))
+    if cause == "hang":
+        return "severe", clauses((_("no progress was made"), never(s)))
+    if cause == "decode_bound" and s.token_times is not None:
+        return _by_seconds(None, s.token_times), _("each token took {n} times as long as at best", n=_times(s.token_times))
     times = s.times
     if s.ttft_p99_peak_s is not None and times is not None:
-        more = _("P99 TTFT more than {n} times what it was before", n=_times(times))
-        said = more if s.ttft_open else _("P99 TTFT {n} times what it was before", n=_times(times))
+        more = _("P99 TTFT more than {n} times that of other times", n=_times(times))
+        said = more if s.ttft_open else _("P99 TTFT {n} times that of other times", n=_times(times))
     elif s.ttft_p99_peak_s is not None:
         peak = fmt.duration(s.ttft_p99_peak_s)
-        said = _("P99 TTFT longer than {peak}", peak=peak) if s.ttft_open else _("P99 TTFT up to {peak}", peak=peak)
-    elif s.ttft_pending:
-        n = fmt.number(s.ttft_pending)
-        return "severe", ngettext("{n} request never got a first token", "{n} requests never got a first token", s.ttft_pending, n=n)
-    elif s.wait_est_peak_s is not None:
+        said = _("P99 TTFT longer than {peak}", peak=peak) if s.ttft_open else _("P99 TTFT {peak}", peak=peak)
+    elif s.ttft_never and tone == "bad":
+        return "severe", never(s)
+    elif s.wait_est_peak_s is not None and tone == "bad":
         said = _("an estimated {wait} in the queue", wait=fmt.duration(s.wait_est_peak_s))
     else:
-        return "unknown", _("neither TTFT nor the wait in the queue is known")
+        return "unknown", _("neither TTFT nor the wait in the queue is known") if tone == "bad" else ""
+    if tone == "grey" and s.whole_capture:
+        # Nothing says that this was an incident.
+        return "unknown", said
     return _by_seconds(s.ttft_p99_peak_s if s.ttft_p99_peak_s is not None else s.wait_est_peak_s, times), said
+
+
+def never(s: Severity) -> str:
+    """Who is not in the percentiles; empty where nobody is missing."""
+    if not s.ttft_never:
+        return ""
+    n = fmt.number(s.ttft_never)
+    return ngettext("{n} request never got a first token", "{n} requests never got a first token", s.ttft_never, n=n)
 
 
 def _by_seconds(seconds: float | None, times: float | None) -> Level:

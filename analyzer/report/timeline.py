@@ -1,4 +1,4 @@
-"""Charts, event list and severity of one instance, from the views `timeline` and `event`."""
+"""Charts and event list of one instance, from the views `timeline` and `event`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from analyzer.report.model import (
     TimelineRow,
 )
 from analyzer.report.panels import panels
-from analyzer.report.severity import Severity, measure_severity
 from analyzer.report.told import Told, read_told
 from analyzer.report.ttft_panel import is_open
 
@@ -36,14 +35,16 @@ CLOSEUP_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Everything about one instance that comes from the views. `closeup` and `whole` may be missing."""
+    """Everything about one instance that comes from the views. `closeup` and `whole` may be missing; `extent` is the capture's
+    time range in epoch seconds.
+    """
 
     whole: Timeline | None
     closeup: Timeline | None
     table: tuple[TimelineRow, ...]
     table_step_s: float | None
     events: Capped[EventRow]
-    severity: Severity
+    extent: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def build_timelines(
     uid: str,
     points: int = MAX_POINTS,
 ) -> Drawn:
-    """Charts, table, events and severity of one instance with an incident in `window`, and `others` beside it.
+    """Charts, table and events of one instance with an incident in `window`, and `others` beside it.
 
     `uid` prefixes the ids of the charts; a curve has at most `points` points.
     """
@@ -101,7 +102,7 @@ def build_timelines(
         table,
         step,
         _event_rows(con, instance),
-        measure_severity(buckets, told, _known_epoch(window.start), _known_epoch(window.end), extent),
+        extent,
     )
 
 
@@ -146,10 +147,6 @@ def _epoch(moment: datetime) -> float:
     known = fmt.to_utc(moment)
     assert known is not None
     return known.timestamp()
-
-
-def _known_epoch(moment: datetime | None) -> float | None:
-    return None if moment is None else _epoch(moment)
 
 
 def process_rules(con: duckdb.DuckDBPyConnection, instance: str, buckets: Sequence[Bucket]) -> tuple[tuple[tuple[float, str], ...], int]:

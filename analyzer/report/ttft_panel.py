@@ -29,7 +29,11 @@ def ttft_panel(buckets: Sequence[Bucket], told: Told, *, limit: int = MAX_POINTS
     if any(b.ttft_source == HISTOGRAM for b in buckets):
         band = _curve(column("ttft_p99_high_s"), spans, stops, low=column("ttft_p99_low_s"), limit=limit)
     curves = [Series(label, style, _curve(column(name), spans, stops, limit=limit)) for name, label, style in _PERCENTILES]
-    estimate = segments([(b.start, b.end) for b in buckets], held(buckets, [b.get("wait_est_s") for b in buckets]), stops, limit=limit)
+    waits = held(buckets, [b.get("wait_est_s") for b in buckets])
+    if any(b.ttft_source not in ("", HISTOGRAM) for b in buckets) and not pending_in(buckets, told):
+        # What every request waited was recorded: an estimate beside it would only contradict it.
+        waits = [None] * len(buckets)
+    estimate = segments([(b.start, b.end) for b in buckets], waits, stops, limit=limit)
     series = (
         Series(_("bounds between which the P99 lies"), "bounds", band, band=True, under=True),
         *curves,

@@ -72,8 +72,11 @@ latest AS (
         -- with the usage of the same report or not at all: a prefill line has none
         last_value(CASE WHEN r.dp = d.dp THEN coalesce(r.kv_used_tokens, -1) END IGNORE NULLS) OVER so_far AS kv_used_tokens,
         last_value(CASE WHEN r.dp = d.dp THEN r.pending_tokens END IGNORE NULLS) OVER so_far AS pending_tokens,
-        last_value(CASE WHEN r.dp = d.dp THEN r.gen_tps_now END IGNORE NULLS) OVER so_far AS gen_tps,
-        last_value(CASE WHEN r.dp = d.dp THEN r.prompt_tps_now END IGNORE NULLS) OVER so_far AS prompt_tps
+        -- of one source's reports only some tell it: what none told for `hold_s` is not known
+        last_value(CASE WHEN r.dp = d.dp AND r.gen_tps_now IS NOT NULL THEN {'ts': r.ts, 'tps': r.gen_tps_now} END IGNORE NULLS) OVER so_far
+            AS gen,
+        last_value(CASE WHEN r.dp = d.dp AND r.prompt_tps_now IS NOT NULL THEN {'ts': r.ts, 'tps': r.prompt_tps_now} END IGNORE NULLS)
+            OVER so_far AS prompt
     FROM placed AS r
     JOIN ranks AS d USING (instance, run_id)
     WINDOW so_far AS (PARTITION BY r.instance, r.run_id, d.dp ORDER BY r.moment RANGE UNBOUNDED PRECEDING)
@@ -92,8 +95,8 @@ summed AS (
         sum(pools_used) AS pools_used,
         if(min(kv_used_tokens) < 0, NULL, sum(kv_used_tokens))::BIGINT AS kv_used_tokens,
         sum(pending_tokens)::BIGINT AS pending_tokens,
-        sum(gen_tps) AS gen_tps,
-        sum(prompt_tps) AS prompt_tps,
+        sum(gen.tps) FILTER (WHERE epoch(ts - gen.ts) <= hold_s) AS gen_tps,
+        sum(prompt.tps) FILTER (WHERE epoch(ts - prompt.ts) <= hold_s) AS prompt_tps,
         count(running)::INTEGER AS ranks
     FROM latest
     WHERE rank_basis = basis AND epoch(ts - rank_ts) <= hold_s

@@ -119,3 +119,9 @@ def test_errors_say_what_to_do(kvpm: Run, arguments: tuple[str, ...], message: s
     assert (code, out) == (2, "")
     assert err.splitlines()[0] == f"kvpm: {message}"
     assert hint in err
+
+
+def test_a_file_name_that_promises_another_form_is_refused(kvpm: Run, tmp_path: Path) -> None:
+    code, _, err = kvpm("compare", "a.log", "b.log", "-o", str(tmp_path / "x.md"))
+    assert code == 2
+    assert "x.md would hold an HTML page" in err

@@ -183,6 +183,34 @@ def test_a_crash_is_not_excused_by_load() -> None:
     assert change.outcome == "worse"
 
 
+def lost(share: float) -> Measured:
+    return {"error_share": value(share, "client", n=round(1000 * share), of=1000)}
+
+
+def test_failures_against_percentiles_are_no_clear_change_whichever_side_comes_first() -> None:
+    failing, slow = exact(0.1) | lost(0.5), exact(9.0) | lost(0.0)
+    assert judged(failing, slow).outcome == "no_clear_change"
+    assert judged(slow, failing).outcome == "no_clear_change"
+
+
+def test_the_excuse_of_load_is_the_same_in_both_directions() -> None:
+    fast, slow = exact(0.1) | load(1.0), exact(9.0) | load(1.22)
+    assert judged(fast, slow).outcome == "cannot_tell"
+    assert judged(slow, fast).outcome == "cannot_tell"
+
+
+def test_a_percentile_of_so_few_requests_that_it_has_no_bounds_is_no_change() -> None:
+    one = {f"ttft_{name}": value(0.9, "client", n=1) for name in ("p50", "p95", "p99")}
+    slow = {f"ttft_{name}": value(119.0, "client", n=1) for name in ("p50", "p95", "p99")}
+    assert {rows(one, slow)[i].direction for i in one} == {"cannot_tell"}
+    assert judged(one, slow).outcome == "cannot_tell"
+
+
+def test_incidents_found_in_different_ways_are_not_compared() -> None:
+    a, b = ({"incident_share": value(0.4, source)} for source in ("queue", "first tokens"))
+    assert rows(a, b)["incident_share"].direction == "cannot_tell"
+
+
 def test_what_went_the_other_way_is_said() -> None:
     change = judged(exact(9.0) | {"waiting_mean": value(1.0)}, exact(0.1) | {"waiting_mean": value(20.0)})
     assert change.outcome == "better"

@@ -92,6 +92,11 @@ def add_bucket(con: duckdb.DuckDBPyConnection, second: float, **values: Any) -> 
     insert(con, "timeline", [bucket(second, **values)])
 
 
+def add_question_1(con: duckdb.DuckDBPyConnection, **values: Any) -> None:
+    """What question 1's view says of the worst incident."""
+    insert(con, "q01_ttft", [{"instance": "pod-a", "incident": 1, **values}])
+
+
 def add_event(con: duckdb.DuckDBPyConnection, second: float | None, kind: str, **values: Any) -> None:
     """One event row."""
     insert(con, "event", [event(second, kind, **values)])
@@ -356,7 +361,9 @@ def l1_checklist() -> tuple[Answered, ...]:
 def l1_incident() -> tuple[duckdb.DuckDBPyConnection, Diagnosis]:
     """The title case: SGLang, L1 full, retractions, L2 with room."""
     con = connection()
+    con.execute("SET VARIABLE full_usage = 0.9")
     fill_l1(con)
+    add_question_1(con, start_ts=at(300), end_ts=at(800), observer="client", inside_n=1200, ttft_p99_inside_s=40.3, ttft_p99_outside_s=2.0)
     verdict = finding(
         "l1_bound",
         instance="pod-a",

@@ -51,8 +51,8 @@ def test_the_title_case() -> None:
     assert v.window == Window(at(300), at(800))
     assert v.severity.duration_s == 500
     assert v.severity.capture_share == pytest.approx(500 / 1320)
-    assert v.severity.ttft_p99_peak_s == pytest.approx(40.3, abs=0.3)
-    assert v.severity.ttft_p99_before_s == pytest.approx(2.0, abs=0.2)
+    assert v.severity.ttft_p99_peak_s == 40.3
+    assert v.severity.ttft_p99_before_s == 2.0
     assert v.severity.ttft_source == "client records"
     assert [(p.key, p.value) for p in v.peaks] == [
         ("waiting", 128),
@@ -137,7 +137,6 @@ def test_unreported_signals_are_named_and_no_panel_is_drawn() -> None:
     assert r.verdict.finding.tone == "grey"
     assert [m.signal for m in r.verdict.missing] == ["KV usage"]
     assert r.verdict.severity.duration_s is None
-    assert r.verdict.severity.wait_est_peak_s == pytest.approx(23.2)
     assert {p.key: p.value for p in r.verdict.peaks}["preemptions"] is None
     assert "retraction_events" not in {p.key for p in r.verdict.peaks}  # vLLM has none to report
     assert r.cut

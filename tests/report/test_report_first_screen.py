@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-from report_fakes import add_bucket, answered, at, connection, diagnosis, finding, instance, l1_incident
+import math
 
-from analyzer.diagnosis.model import Cause, IncidentDiagnosis, Peaks, Window
+import pytest
+from report_fakes import add_bucket, add_question_1, answered, at, connection, diagnosis, finding, insert, instance, l1_incident
+
+from analyzer.diagnosis.model import Cause, IncidentDiagnosis, Window
 from analyzer.language import use
 from analyzer.report import fmt
 from analyzer.report.data import build_report
@@ -40,7 +42,9 @@ def test_the_headline_is_the_first_sentence(text: str, first: str, rest: str) ->
         ("l1_bound", Severity(ttft_p99_peak_s=12.0), "major"),
         ("l1_bound", Severity(wait_est_peak_s=66.0), "severe"),
         ("l1_bound", Severity(wait_est_peak_s=2.0), "minor"),
-        ("l1_bound", Severity(ttft_pending=3), "severe"),
+        ("l1_bound", Severity(ttft_never=3), "severe"),
+        ("decode_bound", Severity(ttft_p99_peak_s=0.2, ttft_p99_before_s=0.01, token_times=4.0), "major"),
+        ("hang", Severity(), "severe"),
         ("l1_bound", Severity(), "unknown"),
         ("crash", Severity(ttft_p99_peak_s=0.5, ttft_p99_before_s=0.5), "severe"),
     ],
@@ -56,34 +60,85 @@ def test_what_is_not_known_is_never_graded_as_harmless() -> None:
 
 
 def test_the_grade_says_what_it_rests_on_and_that_the_truth_is_longer() -> None:
-    assert grade("l1_bound", "bad", Severity(ttft_p99_peak_s=40.0, ttft_p99_before_s=2.0)).why == "P99 TTFT 20 times what it was before"
+    assert grade("l1_bound", "bad", Severity(ttft_p99_peak_s=40.0, ttft_p99_before_s=2.0)).why == "P99 TTFT 20 times that of other times"
     longer = grade("l1_bound", "bad", Severity(ttft_p99_peak_s=40.0, ttft_p99_before_s=2.0, ttft_open=True))
-    assert longer.why == "P99 TTFT more than 20 times what it was before"
+    assert longer.why == "P99 TTFT more than 20 times that of other times"
 
 
 def numbers(report: ReportData) -> dict[str, KeyNumber]:
     return {n.key: n for n in report.verdict.numbers}
 
 
-def test_the_three_numbers_of_an_incident() -> None:
+def incident(**q01: object) -> ReportData:
+    """Usual until 40 s, then ten seconds of trouble, then another one that is of no matter here."""
     con = connection()
+    con.execute("SET VARIABLE full_usage = 0.9")
     for n in range(4):
-        add_bucket(con, 10 * n, ttft_p99_s=2.0, ttft_n=5, ttft_source="client", waiting=0)
+        add_bucket(con, 10 * n, waiting=0, running=1, kv_usage=0.1)
     states = {"l1_used_tokens": 97, "l1_evictable_tokens": 2, "l1_available_tokens": 1}
-    add_bucket(con, 40, ttft_p99_s=41.0, ttft_n=5, ttft_source="client", waiting=90, **states)
+    add_bucket(con, 40, waiting=90, running=30, kv_usage=0.97, **states)
+    add_bucket(con, 60, waiting=300, running=77, kv_usage=1.0)
+    add_question_1(con, start_ts=at(40), end_ts=at(50), **q01)
     full = answered(3, "yes", id="l1_full")
-    d = diagnosis(instance(window=Window(at(40), at(50)), peaks=Peaks(running=30, waiting=90, kv_usage=0.97), checklist=(full,)))
-    found = numbers(build_report(con, d))
+    return build_report(con, diagnosis(instance(window=Window(at(40), at(49)), checklist=(full,))))
+
+
+EXACT = {"observer": "client", "inside_n": 200, "ttft_p99_inside_s": 41.0, "ttft_p99_outside_s": 2.0}
+
+
+def test_the_three_numbers_are_of_the_incident() -> None:
+    found = numbers(incident(**EXACT))
     assert (found["ttft"].before, found["ttft"].value) == (f"2{NBSP}s", f"41{NBSP}s")
-    assert found["ttft"].detail == "before, and at its worst, per bucket, from client records"
-    assert (found["waiting"].value, found["waiting"].detail) == ("90", "up to 30 running")
+    assert found["ttft"].detail == "at other times, and in the incident; from client records"
+    assert (found["waiting"].value, found["waiting"].detail) == ("90", "in the incident, up to 30 running")
     assert found["l1"].value == "full"
-    assert found["l1"].detail == f"at its fullest 97{NBSP}% used, 2{NBSP}% evictable, 1{NBSP}% empty"
+    assert found["l1"].detail == f"at its fullest 97{NBSP}% used, 2{NBSP}% evictable, 1{NBSP}% empty, in the incident"
+
+
+def test_a_p99_among_requests_without_a_first_token_is_the_least_it_can_be() -> None:
+    report = incident(**EXACT | {"ttft_p99_inside_s": math.inf, "ttft_p99_at_least_s": 45.0})
+    assert numbers(report)["ttft"].value == f"over 45{NBSP}s"
+    assert report.verdict.grade.why.startswith("P99 TTFT more than 22")
+
+
+def lost_requests(cause: Cause, refused: int) -> ReportData:
+    """A process that is gone from 40 s on, ready again at 90 s; requests that are refused every second from 41 s on."""
+    con = connection()
+    add_bucket(con, 0, waiting=0, running=1)
+    add_question_1(con, **EXACT)
+    rows = [{"arrival_ts": at(41 + n), "finish_ts": at(41 + n), "status": "error", "censored": False} for n in range(refused)]
+    rows.append({"arrival_ts": at(100), "ttft_s": 0.5, "status": "finished", "censored": False})
+    rows.append({"arrival_ts": at(150), "finish_ts": at(151), "status": "error", "censored": False})
+    insert(con, "request_best", [{"instance": "pod-a", **row} for row in rows])
+    return build_report(con, diagnosis(instance(cause=cause, window=Window(at(40), at(42)))))
+
+
+def test_of_a_lost_process_counts_who_got_nothing_until_somebody_was_served_again() -> None:
+    report = lost_requests("restart", 30)
+    number = numbers(report)["ttft"]
+    assert (number.value, number.before) == ("", "")
+    assert number.detail == "30 requests never got a first token, TTFT of those that were served says nothing about them"
+    assert report.verdict.severity.served_again_s == 60.5
+    assert report.verdict.grade.why == "the process itself was lost, 30 requests never got a first token"
+    assert "after the process was lost" in render_html(report)
+
+
+def test_requests_that_failed_in_a_queue_are_among_the_slowest() -> None:
+    assert lost_requests("l1_bound", 30).verdict.severity.ttft_never == 2  # those in flight in the window
+    con = connection()
+    add_bucket(con, 0, waiting=1)
+    add_question_1(con, start_ts=at(0), end_ts=at(60), **EXACT)
+    rows = [{"instance": "pod-a", "arrival_ts": at(n), "finish_ts": at(n + 30), "status": "error", "censored": False} for n in range(20)]
+    insert(con, "request_best", rows)
+    report = build_report(con, diagnosis(instance(window=Window(at(0), at(60)))))
+    assert numbers(report)["ttft"].value == f"over 41{NBSP}s"
+    assert numbers(report)["ttft"].detail.endswith("20 requests never got a first token")
 
 
 def test_a_number_that_nothing_told_has_no_value_and_says_so() -> None:
     con = connection()
-    add_bucket(con, 0, wait_est_s=66)
+    add_bucket(con, 0)
+    add_question_1(con, wait_est_peak_s=66.0)
     d = diagnosis(instance(window=Window(at(0), at(10)), checklist=(answered(3, "cannot_tell", id="l1_full"),)))
     found = numbers(build_report(con, d))
     assert [n.value for n in found.values()] == ["", "", ""]
@@ -92,6 +147,19 @@ def test_a_number_that_nothing_told_has_no_value_and_says_so() -> None:
     assert found["l1"].detail == "cannot tell"
     html = render_html(build_report(con, d))
     assert html.count('class="key unknown"') == 3
+
+
+def test_a_few_reports_with_room_in_the_pool_are_no_all_clear() -> None:
+    con = connection()
+    con.execute("SET VARIABLE full_usage = 0.9")
+    add_bucket(con, 0, waiting=0, kv_usage=0.0)
+    d = diagnosis(instance(cause="insufficient_data", checklist=(answered(3, "no", id="l1_full"),)))
+    assert numbers(build_report(con, d))["l1"].value == ""
+
+
+def test_slow_first_tokens_have_a_grade_where_the_cause_cannot_be_told() -> None:
+    assert grade("insufficient_data", "grey", Severity(ttft_p99_peak_s=45.0, ttft_p99_before_s=2.0)).level == "severe"
+    assert grade("insufficient_data", "grey", Severity(ttft_p99_peak_s=45.0, whole_capture=True)).level == "unknown"
 
 
 def test_the_picture_has_ttft_load_l1_and_retractions_on_one_axis_with_the_incident() -> None:
@@ -159,5 +227,5 @@ def test_the_first_screen_speaks_chinese() -> None:
     with use("zh"):
         html = render_html(build_report(*l1_incident()))
     screen = html[html.index('id="verdict"') : html.index('id="why"')]
-    for english in ("Severe", "Peak waiting", "before, and at its worst", "L1 capacity", "not known", "Retractions"):
+    for english in ("Severe", "Peak waiting", "at other times", "L1 capacity", "not known", "Retractions"):
         assert english not in screen

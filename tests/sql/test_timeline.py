@@ -31,6 +31,13 @@ def test_an_engine_that_prints_nothing_is_not_carried_on() -> None:
     assert shown == [2] * (45 + 45 + 1) + [None] * 109 + [3]
 
 
+def test_throughput_that_some_reports_do_not_tell_is_held_no_longer_than_a_gauge() -> None:
+    told = [report(t, kind="decode", running=2, waiting=0, gen_tps=70.0 if t < 3 else None) for t in range(60)]
+    shown = [r[0] for r in rows_of(database(scheduler=told), "SELECT gen_tps FROM timeline ORDER BY bucket_ts")]
+    assert shown[1:3] == [70.0] * 2
+    assert shown[-20:] == [None] * 20
+
+
 def test_ranks_are_summed_and_the_fullest_counts() -> None:
     con = database(
         scheduler=[

@@ -29,6 +29,9 @@ def answer(case: Case) -> Answered:
             case.instance, "cannot_tell", _("No report carries KV usage."), missing=q.missing(case.engine)
         )
     top = {"usage": say.share(r["usage_max"]), "clock": say.clock(r["usage_max_ts"])}
+    if r["usage_max"] < case.limits["full_usage"] and (few := no_reports(case, "l1_full")):
+        # A moment with room in the pool does not show that there always was.
+        return few
     if r["usage_max"] < case.limits["full_usage"]:
         return q.answer(case.instance, "no", say.sentences([_(_NEVER, **top), *_more(r)]), _evidence(case))
     if not case.queue_broke or not r["full_waiting_s"]:

@@ -116,7 +116,7 @@ def _l1(case: Case) -> list[str]:
         part = (full["full_waiting_s"] or 0.0) / full["waiting_s"] if full["waiting_s"] else 1.0
         if shares["l1"] < shares["gap"] + shares["reservation"]:
             main = _(_L1_NO_ROOM, **_about(case), **usage)
-        elif shares["l1"] < case.limits["high_share"] and part < case.limits["high_share"]:
+        elif part < case.limits["high_share"]:
             main = _(_L1_FOR_A_PART, **_about(case), **usage, part=say.share(part))
         else:
             main = _(_L1, **_about(case), **usage)

@@ -32,6 +32,8 @@ KINDS = ("crash", "oom", "watchdog", "retraction", "preemption", "kv_load_failur
 # Each line of these stands for itself; lines of the others that follow each other this closely are one moment.
 COUNTED = ("retraction", "preemption")
 TOGETHER_S = 5.0
+# A line is stamped to the second; the scrape whose counter rose by it may seem to come after the gap before it.
+SLACK_S = 1
 
 Cells = tuple[str, ...]
 
@@ -143,7 +145,9 @@ def line_columns() -> Cells:
 def build_moments(con: duckdb.DuckDBPyConnection, instances: Sequence[ExploreInstance]) -> Moments | None:
     """The most telling moments of these instances; None when nothing happened."""
     limit = min(MAX_MOMENTS, max(MIN_MOMENTS, MAX_ON_PAGE // max(1, len(instances))))
-    found = con.execute(_MOMENTS, {"kinds": list(KINDS), "counted": list(COUNTED), "together": TOGETHER_S, "limit": limit}).fetchall()
+    found = con.execute(
+        _MOMENTS, {"kinds": list(KINDS), "counted": list(COUNTED), "together": TOGETHER_S, "slack_us": SLACK_S * 1_000_000, "limit": limit}
+    ).fetchall()
     asked = {one.name: one.anchor for one in instances}
     rows = [_Row(*row) for row in found if (row[0] or "") in asked]
     if not rows:
@@ -219,7 +223,7 @@ found AS (
   FROM rises AS r
   WHERE NOT EXISTS (
     SELECT 1 FROM spells AS s
-    WHERE s.instance IS NOT DISTINCT FROM r.instance AND s.kind = r.kind AND s.end_us >= r.start_us AND s.start_us <= r.end_us
+    WHERE s.instance IS NOT DISTINCT FROM r.instance AND s.kind = r.kind AND s.end_us >= r.start_us - $slack_us AND s.start_us <= r.end_us
   )
 ),
 ranked AS (

@@ -128,6 +128,15 @@ def test_a_line_is_not_told_again_by_its_counter() -> None:
     assert [m.start for m in one.moments] == [ms(7)]
 
 
+def test_a_line_that_seems_to_come_before_its_scrapes_gap_is_not_told_again() -> None:
+    """A line is stamped to the second, a scrape to the millisecond."""
+    one = only(
+        events=[event(5, "retraction", requests=3)],
+        **metrics(series("retracted_requests_total", [(0.2, 0), (5.2, 0), (10.2, 3)])),
+    )
+    assert [m.start for m in one.moments] == [ms(5)]
+
+
 def test_a_flood_of_one_kind_hides_no_other() -> None:
     floods = [event(n * 10, "abort", requests=5) for n in range(100)]
     one = only(events=[*floods, event(3, "crash"), *(event(400 + n, "retraction", requests=n) for n in range(1, 31))])
