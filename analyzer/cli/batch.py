@@ -87,7 +87,7 @@ def _line(step: Step) -> None:
             told = why
         case None:
             return
-    click.echo(f"kvpm: [{step.done}/{step.total}] {name}: {told}", err=True)
+    click.echo(f"[{step.done}/{step.total}] {name}: {told}", err=True)
 
 
 def _announce(result: BatchResult) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,6 +116,14 @@ class Tabs:
         """Close every tab."""
         while self._contexts:
             self._contexts.pop().close()
+
+
+def until(page: Page, expression: str, arg: Any = None, *, seconds: float = 20.0) -> None:
+    """Wait until an expression, or a function of `arg`, is true. Playwright's own way evaluates text in the page: its policy forbids it."""
+    deadline = time.monotonic() + seconds
+    while not page.evaluate(expression, arg):
+        assert time.monotonic() < deadline, f"never true: {expression[:200]}"
+        page.wait_for_timeout(50)
 
 
 def unfold(page: Page) -> None:

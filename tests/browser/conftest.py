@@ -1,4 +1,4 @@
-"""One Chromium for all browser tests of a worker, and tabs that are closed with the module that opened them."""
+"""One Chromium for the browser tests of a module: Playwright that outlives it would not let other modules start their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 sys.path.append(str(Path(__file__).resolve().parents[1] / "report"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """The browser. Where there is none the tests are skipped; with CI=true they fail."""
     if CHROMIUM is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analyzer.language import current
 from analyzer.report.assets import report_assets
-from analyzer.report.render import _environment
+from analyzer.report.render import environment
 from analyzer.resources import templates_dir
 
 STYLES = ("base.css", "charts.css", "page.css", "print.css")
@@ -45,7 +45,7 @@ def small_page(body: str = BODY) -> str:
     """The page in the language of the moment."""
     assets = report_assets(explore=False)
     styles = "\n".join((templates_dir() / "style" / name).read_text(encoding="utf-8") for name in STYLES)
-    words = _environment().get_template("page_words.html.j2").render()
+    words = environment().get_template("page_words.html.j2").render()
     return (
         f'<!doctype html>\n<html lang="{current()}"><head><meta charset="utf-8"><title>A page</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'

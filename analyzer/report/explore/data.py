@@ -57,13 +57,13 @@ class _Gathered:
 
 
 def build_explore(con: duckdb.DuckDBPyConnection, instances: Sequence[ExploreInstance]) -> Explore | None:
-    """What can be explored of these instances; None when nothing of them has a time."""
+    """What can be explored of these instances; None where there is no chart to draw."""
     found = [one for one in (_gather(con, asked) for asked in instances) if one is not None]
     if not found:
         return None
     limit = fair_limit([_size(c) for one in found for c in one.curves.values()], POINT_BUDGET)
     shown = [one.asked for one in found]
-    return Explore(
+    explore = Explore(
         charted=tuple(_charted(one, limit) for one in found),
         left_out=len(instances) - len(found),
         requests=build_requests(con, shown),
@@ -71,6 +71,8 @@ def build_explore(con: duckdb.DuckDBPyConnection, instances: Sequence[ExploreIns
         lanes=build_lanes(con, shown),
         moments=build_moments(con, shown),
     )
+    drawn = any(one.curves or one.bars for one in explore.charted) or explore.requests or explore.ttft_map or explore.lanes
+    return explore if drawn else None
 
 
 def fair_limit(sizes: Sequence[int], budget: int) -> int:

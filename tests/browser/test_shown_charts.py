@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from browser_pages import Tabs, assert_quiet, sticking_out
+from browser_pages import Tabs, assert_quiet, sticking_out, until
 from playwright.sync_api import Page, expect
 from shown_pages import shown
 
@@ -92,7 +92,7 @@ def test_every_chart_is_drawn(tab: Page) -> None:
     words = tab.evaluate(_WORDS)
     assert len(words["charts"]) >= 6
     for chart in words["charts"]:
-        tab.wait_for_function(f"({_INK})('explore-{chart['key']}').ink > 300")
+        until(tab, f"({_INK})('explore-{chart['key']}').ink > 300")
 
 
 def test_a_drag_zooms_all_charts_and_the_page_hears_of_it(tab: Page) -> None:
@@ -102,7 +102,7 @@ def test_a_drag_zooms_all_charts_and_the_page_hears_of_it(tab: Page) -> None:
     tab.mouse.down()
     tab.mouse.move(x + width * 0.6, y + height / 2, steps=5)
     tab.mouse.up()
-    tab.wait_for_function("window.told.some((e) => e.name === 'kvpm:ranged')")
+    until(tab, "window.told.some((e) => e.name === 'kvpm:ranged')")
     assert 0.15 * before < length(tab) < 0.25 * before
     ((start, end),) = axes(tab)
     heard = told(tab, "kvpm:ranged")[-1]
@@ -230,14 +230,14 @@ def test_the_wheel_scrolls_the_page_and_zooms_only_with_ctrl(tab: Page) -> None:
     tab.mouse.move(x + width / 2, y + height / 2)
     whole, scrolled = length(tab), tab.evaluate("scrollY")
     tab.mouse.wheel(0, 120)
-    tab.wait_for_function("(y) => scrollY !== y", arg=scrolled)
+    until(tab, "(y) => scrollY !== y", arg=scrolled)
     assert length(tab) == whole
     x, y, width, height = tab.evaluate(_PLACED, "explore-requests")
     tab.mouse.move(x + width / 2, y + height / 2)
     tab.keyboard.down("Control")
     tab.mouse.wheel(0, -120)
     tab.keyboard.up("Control")
-    tab.wait_for_function("window.told.some((e) => e.name === 'kvpm:range')")
+    until(tab, "window.told.some((e) => e.name === 'kvpm:range')")
     assert length(tab) == pytest.approx(whole * 0.8, rel=0.01)
 
 
@@ -259,17 +259,17 @@ def test_dragging_can_move_in_time_or_be_left_to_the_page(tab: Page) -> None:
 def test_the_charts_take_the_pages_colours(tab: Page) -> None:
     light = tab.evaluate(_INK, "explore-requests")["light"]
     tab.emulate_media(color_scheme="dark")
-    tab.wait_for_function(f"(light) => ({_INK})('explore-requests').light < light - 30", arg=light)
+    until(tab, f"(light) => ({_INK})('explore-requests').light < light - 30", arg=light)
     tab.emulate_media(color_scheme="light")
     tab.evaluate("document.documentElement.dataset.theme = 'dark'; document.dispatchEvent(new CustomEvent('kvpm:theme'))")
-    tab.wait_for_function(f"(light) => ({_INK})('explore-requests').light < light - 30", arg=light)
+    until(tab, f"(light) => ({_INK})('explore-requests').light < light - 30", arg=light)
     tab.evaluate("delete document.documentElement.dataset.theme; document.dispatchEvent(new CustomEvent('kvpm:theme'))")
-    tab.wait_for_function(f"(light) => Math.abs(({_INK})('explore-requests').light - light) < 5", arg=light)
+    until(tab, f"(light) => Math.abs(({_INK})('explore-requests').light - light) < 5", arg=light)
 
 
 def test_a_phone_shows_all_of_it_without_scrolling_sideways(tab: Page) -> None:
     tab.set_viewport_size({"width": 390, "height": 800})
-    tab.wait_for_function("document.getElementById('explore-requests').firstElementChild.getBoundingClientRect().width <= 390")
+    until(tab, "document.getElementById('explore-requests').firstElementChild.getBoundingClientRect().width <= 390")
     assert sticking_out(tab) == []
 
 

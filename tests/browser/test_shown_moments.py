@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from browser_pages import Tabs, assert_quiet, sticking_out
+from browser_pages import Tabs, assert_quiet, sticking_out, until
 from playwright.sync_api import Page, expect
 from shown_pages import SAMPLES, report_of
 
@@ -117,7 +117,7 @@ def hover_text(page: Page, chart: str, at: tuple[float, float], having: str) -> 
     """What the hover box says there, when it says `having`."""
     put_pointer(page, chart, at[0] - 3, at[1])
     put_pointer(page, chart, *at)
-    page.wait_for_function(f"(text) => ({_TIP})().includes(text)", arg=having)
+    until(page, f"(text) => ({_TIP})().includes(text)", arg=having)
     return str(page.evaluate(_TIP)).replace("\u00a0", " ")
 
 
@@ -217,7 +217,7 @@ def test_a_moment_is_chosen_with_the_keyboard_and_the_charts_go_there(page: Page
     moment = (SINCE_S + 267) * 1000
     assert start < moment < end
     assert end - start == pytest.approx(120_000, abs=1000)
-    page.wait_for_function("window.ranged?.to - window.ranged?.from < 121000")
+    until(page, "window.ranged?.to - window.ranged?.from < 121000")
     assert_quiet(page)
 
 
