@@ -7,10 +7,9 @@ differences are B less A, ratios B over A.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from typing import Any, Literal
 
-from analyzer.diagnosis.model import Answer, Cause, Confidence, Window
+from analyzer.diagnosis.model import Answer, Cause, Confidence, Window, plain
 
 SCHEMA_VERSION = 1
 
@@ -166,16 +165,6 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """The JSON form: ISO-8601 UTC times, `schema_version` first."""
         raw = asdict(self)
-        plain = _plain({"schema_version": raw.pop("schema_version"), **raw})
-        assert isinstance(plain, dict)
-        return plain
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".") + "Z"
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    return value
+        made = plain({"schema_version": raw.pop("schema_version"), **raw})
+        assert isinstance(made, dict)
+        return made

@@ -185,16 +185,17 @@ class Diagnosis:
         """The JSON form: ISO-8601 UTC times, `schema_version` first."""
         raw = asdict(self)
         ordered = {"schema_version": raw.pop("schema_version"), **raw}
-        plain = _plain(ordered)
-        assert isinstance(plain, dict)
-        return plain
+        made = plain(ordered)
+        assert isinstance(made, dict)
+        return made
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value as JSON has it: times as ISO-8601 UTC, tuples as lists."""
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".") + "Z"
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
+        return {k: plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     return value

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from comparison_sides import Sides
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from parsed_page import Page as Parsed
 
 from analyzer.comparison.compare import compare
 from analyzer.comparison.model import FactPair
@@ -26,35 +30,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 HOSTILE = "</script><img src=x onerror=1>\x1b[31m\u202e'\"&{{ 7*7 }}"
-VOID = {"meta", "br"}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-
-
-class Parsed(HTMLParser):
-    """Elements in order, and those that do not nest."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.faults: list[str] = []
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self.open or self.open.pop() != tag:
-            self.faults.append(tag)
-
-    def values(self, attribute: str) -> list[str]:
-        return [v for _, attrs in self.elements if (v := attrs.get(attribute)) is not None]
 
 
 @pytest.fixture(scope="module")

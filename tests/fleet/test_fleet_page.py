@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from base64 import b64encode
 from collections.abc import Iterator
 from hashlib import sha256
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,40 +17,16 @@ import pytest
 from fleet_fakes import fleet, hostile, many, mixed, record, summary
 from jinja2 import Environment, FileSystemLoader, nodes
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from parsed_page import Page
+
 from analyzer import language
 from analyzer.fleet.model import Fleet
 from analyzer.fleet.render import render_index
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 FLEETS = {"mixed": mixed, "hostile": hostile, "none": fleet, "many": lambda: many(70)}
-VOID = {"meta", "br", "input", "link", "img", "hr"}
-
-
-class Page(HTMLParser):
-    """Elements with their attributes, and what does not nest."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.faults: list[str] = []
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self.open or self.open.pop() != tag:
-            self.faults.append(tag)
-
-    def values(self, attribute: str) -> list[str]:
-        return [v for _, attrs in self.elements if (v := attrs.get(attribute)) is not None]
 
 
 @pytest.fixture(scope="module", params=FLEETS)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from base64 import b64encode
 from collections.abc import Callable
 from hashlib import sha256
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,41 +26,16 @@ from report_fakes import (
     source,
 )
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from parsed_page import Page
+
 from analyzer.diagnosis.model import Diagnosis
 from analyzer.report.data import build_report
 from analyzer.report.render import render_html
 
 Fake = Callable[[], tuple[duckdb.DuckDBPyConnection, Diagnosis]]
 FAKES: list[Fake] = [l1_incident, insufficient, fleet, hostile]
-VOID = {"meta", "br", "img", "link", "input", "hr"}
-
-
-class Page(HTMLParser):
-    """Elements with their attributes, and complaints about what does not nest."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.faults: list[str] = []
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self.open or self.open.pop() != tag:
-            self.faults.append(tag)
-
-    def values(self, attribute: str) -> list[str]:
-        """Every value of one attribute."""
-        return [v for _, attrs in self.elements if (v := attrs.get(attribute)) is not None]
 
 
 def page(fake: Fake) -> tuple[str, Page]:
