@@ -10,7 +10,7 @@ LOCKENV := .lockenv
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test thorough accuracy lint lock docs messages clean check-python
+.PHONY: help env demo test thorough engines accuracy lint lock docs messages clean check-python
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -31,6 +31,11 @@ accuracy: $(STAMP) ## Print the confusion matrix over the labelled incidents and
 
 thorough: $(STAMP) ## Run the tests that `make test` leaves out because they are more of the same
 	$(BIN)/pytest -m thorough
+
+engines: $(STAMP) ## Compare the replay with the engines' own schedulers on new workloads (installs both, about 5 GB)
+	@sh tools/ensure_sglang.sh
+	@sh tools/ensure_vllm.sh
+	$(BIN)/pytest -m engines
 
 lint: $(STAMP) ## Run the linters and the type checker only
 	$(BIN)/ruff check .

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from analyzer.comparison.model import Comparison
     from analyzer.diagnosis.model import Diagnosis
     from analyzer.ingestion import IngestOptions, IngestResult
+    from analyzer.replay.model import NoReplay, Study
     from analyzer.trace.reader import Trace
 
 __version__ = "0.1.0"
-__all__ = ["compare", "diagnose", "ingest", "open_trace", "render_report"]
+__all__ = ["compare", "diagnose", "ingest", "open_trace", "render_report", "replay_trace"]
 
 # The heavy libraries are loaded by the call that needs them: `kvpm --help` should not wait for them.
 
@@ -83,10 +84,36 @@ def compare(a: Trace, b: Trace, *, instances: tuple[str | None, str | None] = (N
         return run(first, second)
 
 
-def render_report(trace: Trace, diagnosis: Diagnosis | None = None, lang: str = "en") -> str:
-    """The post-mortem as one self-contained HTML page in `lang`; a `diagnosis` that is given keeps the language it was made in."""
+def replay_trace(
+    trace: Trace,
+    changes: Sequence[str] = (),
+    goals: Sequence[tuple[str, str]] = (),
+    *,
+    instance: str | None = None,
+    grid: bool = True,
+    jobs: int | None = None,
+    lang: str = "en",
+) -> list[Study | NoReplay]:
+    """What would have helped: the requests of the worst server, or of `instance` ('all': of each), through a model of its scheduler.
+
+    Each of `changes` is one what-if as `kvpm replay --set` takes it (`l1_tokens=x1.25`), each of `goals` a goal and the knob that shall
+    meet it (`("ttft_p99<2s", "l1_tokens")`); with `grid` every knob is tried. Raises KvpmError for what cannot be parsed or found.
+    """
+    from analyzer.replay import goal, knobs
+    from analyzer.replay.study import Asked, study
+
+    with use(lang):
+        asked = Asked(tuple(map(knobs.parse, changes)), tuple((goal.parse(g), by) for g, by in goals), grid)
+        return study(trace, asked, instance=instance, jobs=jobs)
+
+
+def render_report(trace: Trace, diagnosis: Diagnosis | None = None, lang: str = "en", *, study: Study | NoReplay | None = None) -> str:
+    """The post-mortem as one self-contained HTML page in `lang`; what is given keeps the language it was made in.
+
+    With the `study` of the worst instance (`analyzer.replay.study`) the page tells what would have helped.
+    """
     from analyzer.report.data import build_report
     from analyzer.report.render import render_html
 
     with use(lang):
-        return render_html(build_report(trace.con, diagnosis or diagnose(trace, lang)))
+        return render_html(build_report(trace.con, diagnosis or diagnose(trace, lang), replay=study))

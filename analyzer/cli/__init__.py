@@ -13,12 +13,14 @@ import click
 
 from analyzer import __version__
 from analyzer.cli.batch import batch
+from analyzer.cli.capacity import capacity
 from analyzer.cli.compare import compare
 from analyzer.cli.demo import demo
 from analyzer.cli.diagnose import diagnose
 from analyzer.cli.formats import formats
 from analyzer.cli.ingest import ingest
 from analyzer.cli.metrics import metrics
+from analyzer.cli.replay import replay
 from analyzer.cli.report import report
 from analyzer.cli.sql import sql
 from analyzer.errors import ExitCode, KvpmError
@@ -49,7 +51,7 @@ def cli() -> None:
     """The group all commands hang on."""
 
 
-for command in (report, batch, diagnose, compare, ingest, sql, formats, metrics, demo):
+for command in (report, batch, diagnose, compare, replay, capacity, ingest, sql, formats, metrics, demo):
     cli.add_command(command)
 
 

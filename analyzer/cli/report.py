@@ -27,6 +27,7 @@ from analyzer.report.forms.render import render_report
 from analyzer.report.forms.svg import Picture
 from analyzer.report.model import ReportData
 from analyzer.report.render import render_html
+from analyzer.report.replay.make import replay_of
 from analyzer.report.write import refuse_existing, write_report
 
 Charts = Literal["svg", "png", "none"]
@@ -53,6 +54,11 @@ _PICTURE_SUFFIXES: dict[str, PictureForm] = {".svg": "svg", ".png": "png"}
     type=click.Path(path_type=Path),
     help="Write the chart of the incident to this file, too (.svg or .png); Markdown refers to it.",
 )
+@click.option(
+    "--replay/--no-replay",
+    default=None,
+    help="Replay the requests of the worst instance: what would have helped? Default: where something broke and it takes seconds.",
+)
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 @fail_on_options
 @lang_option
@@ -63,6 +69,7 @@ def report(
     form: Form | None,
     charts: Charts | None,
     picture: Path | None,
+    replay: bool | None,
     force: bool,
     fail_on: FailOn,
 ) -> int:
@@ -77,7 +84,7 @@ def report(
         refuse_input(file, inputs)
         if file is not None and not (file == target and to_stdout):
             refuse_existing(file, force=force)
-    data, diagnosis, read = report_data(inputs, options)
+    data, diagnosis, read = report_data(inputs, options, replay=replay)
     drawn = report_picture(data) if picture is not None or (written == "md" and charts != "none") else None
     if picture is not None and drawn is None:
         raise KvpmError("there is nothing to draw: no report, metric or event with a time was read", hint="leave out --picture")
@@ -122,11 +129,12 @@ def _address(drawn: Picture | None, charts: Charts | None, picture: Path | None,
     return Path(os.path.relpath(picture, target.parent if target is not None else ".")).as_posix()
 
 
-def report_data(inputs: Sequence[str], options: InputOptions) -> tuple[ReportData, Diagnosis, ExitCode]:
-    """What the report of INPUT shows, the diagnosis in it, and how reading went."""
+def report_data(inputs: Sequence[str], options: InputOptions, *, replay: bool | None = None) -> tuple[ReportData, Diagnosis, ExitCode]:
+    """What the report of INPUT shows, the diagnosis in it, and how reading went; `replay` is the option."""
     with opened(inputs, options) as (trace, read):
         diagnosis = diagnose(trace)
-        return build_report(trace.con, diagnosis), diagnosis, read
+        told = replay_of(trace, diagnosis, asked=replay)
+        return build_report(trace.con, diagnosis, replay=told, inputs=inputs), diagnosis, read
 
 
 def made_report(inputs: Sequence[str], options: InputOptions) -> tuple[str, Diagnosis, ExitCode]:

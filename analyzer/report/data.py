@@ -59,6 +59,7 @@ from analyzer.report.model import (
 from analyzer.report.numbers import key_numbers
 from analyzer.report.parts import ttft_parts
 from analyzer.report.question_charts import QuestionCharts
+from analyzer.report.replay.data import Told, build_replay
 from analyzer.report.severity import grade
 from analyzer.report.story import story
 from analyzer.report.timeline import build_timelines
@@ -67,8 +68,14 @@ from analyzer.report.timeline import build_timelines
 FIRST_ANCHOR = "i1"
 
 
-def build_report(con: duckdb.DuckDBPyConnection, diagnosis: Diagnosis) -> ReportData:
-    """Everything the page shows, from an opened trace and its diagnosis."""
+def build_report(
+    con: duckdb.DuckDBPyConnection, diagnosis: Diagnosis, *, replay: Told | None = None, inputs: Sequence[str] = ()
+) -> ReportData:
+    """Everything the page shows, from an opened trace and its diagnosis.
+
+    `replay` is what a replay of the worst instance came to (see `analyzer.report.replay.make`); without one the report says nothing of
+    it. `inputs` are what the report is made of, for commands that a reader may copy.
+    """
     ordered = _worst_first(diagnosis)
     anchors = {d.instance: f"i{n}" for n, d in enumerate(ordered[:MAX_CHARTED_INSTANCES], 1)}
     sql_seen: dict[tuple[str, str], str] = {}
@@ -109,6 +116,7 @@ def build_report(con: duckdb.DuckDBPyConnection, diagnosis: Diagnosis) -> Report
         totals=source_totals(diagnosis.sources),
         notes=cap((fmt.clean(n, 600) for n in (*diagnosis.warnings, *diagnosis.notes)), MAX_NOTES),
         explore=build_explore(con, [_explored(d, anchors[d.instance]) for d in ordered[:MAX_CHARTED_INSTANCES]]),
+        replay=None if replay is None else build_replay(replay, window=worst.verdict.window, inputs=inputs, several=several),
     )
 
 

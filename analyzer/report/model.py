@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from analyzer.diagnosis.model import MissingSignal, Peaks, Window
 from analyzer.report import fmt
@@ -18,6 +18,9 @@ from analyzer.report.explore.whole import Explore
 from analyzer.report.parts import Parts
 from analyzer.report.severity import Grade, Severity
 from analyzer.report.words import Tone
+
+if TYPE_CHECKING:
+    from analyzer.report.replay.model import ReplayView
 
 # The report stays small whatever the trace holds; each of these is said on the page where it bites.
 MAX_CHARTED_INSTANCES = 12
@@ -348,3 +351,4 @@ class ReportData:
     totals: SourceTotals
     notes: Capped[str]
     explore: Explore | None = field(default=None, compare=False)
+    replay: ReplayView | None = None

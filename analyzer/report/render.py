@@ -12,10 +12,12 @@ from markupsafe import Markup
 
 from analyzer import language
 from analyzer.language import _
+from analyzer.replay import words as replay_words
 from analyzer.report import charts, fmt, parts, source_words
 from analyzer.report.assets import report_assets
 from analyzer.report.explore.whole import Explore
 from analyzer.report.model import ReportData
+from analyzer.report.replay import draw
 from analyzer.resources import templates_dir
 
 
@@ -75,6 +77,9 @@ def environment() -> Environment:
         svg_parts=parts.render_parts,
         svg_part_swatch=parts.part_swatch,
         explore_page=_explore_page,
+        svg_ladder=draw.render_ladder,
+        svg_rung=draw.rung_swatch,
+        replay_wait=replay_words.seconds,
     )
     return env
 

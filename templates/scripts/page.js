@@ -56,7 +56,7 @@
     place.append(control);
   };
 
-  // --- queries ------------------------------------------------------------------------------------------------------
+  // --- queries and commands -----------------------------------------------------------------------------------------
 
   const select = (element) => {
     const range = document.createRange();
@@ -284,7 +284,7 @@
   // --- all together -------------------------------------------------------------------------------------------------
 
   addThemeButton();
-  document.querySelectorAll("pre.sql").forEach(addCopyButton);
+  document.querySelectorAll("pre.sql, pre.command").forEach(addCopyButton);
   document.querySelectorAll("table.filterable, table:has(tr[data-from])").forEach(makeFilter);
   document.querySelectorAll("table.sortable").forEach(makeSortable);
   document.querySelectorAll("[id$='-checklist']").forEach(addFoldButtons);

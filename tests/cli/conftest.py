@@ -16,8 +16,12 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def kvpm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """Run the command in a scratch folder; returns (exit code, standard output, standard error)."""
+    """Run the command in a scratch folder; returns (exit code, standard output, standard error).
+
+    Reports replay nothing: that takes seconds, and has tests of its own.
+    """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys.modules["analyzer.cli.report"], "replay_of", lambda *_given, **_more: None)
 
     def run(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["kvpm", *arguments])

@@ -27,12 +27,12 @@ Read = tuple[ReportData, Diagnosis, ExitCode]
 @pytest.fixture(scope="module")
 def read() -> Read:
     """The log read and diagnosed, once for all forms."""
-    return report_data([str(LOG)], InputOptions("UTC", 2026, ()))
+    return report_data([str(LOG)], InputOptions("UTC", 2026, ()), replay=False)
 
 
 @pytest.fixture(autouse=True)
 def _read_once(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    def given(inputs: tuple[str, ...], _options: InputOptions) -> Read:
+    def given(inputs: tuple[str, ...], _options: InputOptions, *, replay: bool | None) -> Read:
         assert inputs == (str(LOG),), "read before it was refused"
         found: Read = request.getfixturevalue("read")
         return found

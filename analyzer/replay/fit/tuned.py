@@ -1,0 +1,94 @@
+"""The pace put right by a replay: what the replayed engine had done by each scrape against what the recorded one had counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzer.replay.fit.pace import seconds_of
+from analyzer.replay.fit.work import Work
+from analyzer.replay.result import Replayed
+from analyzer.replay.run import replay
+from analyzer.replay.settings import Settings
+from analyzer.replay.step_time import Pace, StepTime
+from analyzer.replay.workload import Workload
+
+Numbers = NDArray[np.float64]
+
+_ROUNDS = 4
+# Larger replays take longer than the last few per cent are worth.
+_MOST_REQUESTS = 5000
+_LEAST_FACTOR, _MOST_FACTOR = 0.1, 50.0
+
+
+def tuned(
+    pace: Pace, step_time: StepTime, workload: Workload, settings: Settings, rows: Sequence[Work], end_s: float
+) -> tuple[Pace, Replayed | None]:
+    """The pace with which a replay comes nearest to the work counted by each boundary, and that replay; None where none was made.
+
+    A step takes the pace at its own start, and the engine may stand idle at other moments than it did: both shift what follows, and a shift
+    stays as long as there is a queue. No TTFT is looked at.
+    """
+    if len(workload.requests) > _MOST_REQUESTS:
+        return pace, None
+    best, made = pace, replay(workload, settings, step_time, pace=pace, until_s=end_s)
+    if len(pace.at_s) < 3 or step_time.attended_s:
+        return best, made
+    edges = np.array(pace.at_s[1:])
+    counted = _counted(step_time, rows, edges)
+    now, least = best, made
+    off = _off(done := _done(step_time, made, edges), counted)
+    for _round in range(_ROUNDS):
+        now = _nearer(now, done, counted)
+        made = replay(workload, settings, step_time, pace=now, until_s=end_s)
+        done = _done(step_time, made, edges)
+        if _off(done, counted) < off:
+            best, least, off = now, made, _off(done, counted)
+    return best, least
+
+
+def _nearer(pace: Pace, done: Numbers, counted: Numbers) -> Pace:
+    """Each piece as much faster as it did too little."""
+    factors = np.array(pace.slower)
+    did, should = np.diff(done, prepend=0.0), np.diff(counted, prepend=0.0)
+    ratio = np.where((did > 0) & (should > 0), did / np.where(should > 0, should, 1.0), 1.0)
+    # the last piece is what comes after the capture
+    factors[:-1] = np.clip(factors[:-1] * ratio, _LEAST_FACTOR, _MOST_FACTOR)
+    return Pace(pace.at_s, tuple(float(f) for f in factors), pace.pauses)
+
+
+def _off(done: Numbers, counted: Numbers) -> float:
+    return float(np.mean(np.abs(done - counted)))
+
+
+def _counted(step_time: StepTime, rows: Sequence[Work], edges: Numbers) -> Numbers:
+    """Seconds of work, at the model's speed, that were counted by each edge."""
+    ends = np.array([r.end_s for r in rows])
+    whole = np.cumsum(seconds_of(step_time, rows))
+    index = np.searchsorted(ends, edges + 1e-6, side="right") - 1
+    return np.where(index >= 0, whole[np.maximum(index, 0)], 0.0)
+
+
+def _done(step_time: StepTime, replayed: Replayed, edges: Numbers) -> Numbers:
+    """The same of a replay; the step that runs at an edge is not done."""
+    c = replayed.curves
+    if not c.start_s:
+        return np.zeros(len(edges))
+    starts, ends, steps = np.array(c.start_s), np.array(c.end_s), np.array(c.steps, dtype=np.float64)
+    tokens = np.array(c.prefill_tokens) + np.array(c.decode_tokens)
+    used = (np.array(c.used_tokens_start) + np.array(c.used_tokens_end)) / 2
+    work = (
+        step_time.base_s * np.where(tokens > 0, steps, 0.0)
+        + step_time.token_s * tokens
+        + step_time.request_s * np.array(c.running) * steps
+        + step_time.prefill_s * np.where(np.array(c.prefill_tokens) > 0, steps, 0.0)
+        + step_time.kv_token_s * used * steps
+    )
+    index = np.searchsorted(starts, edges, side="right") - 1
+    held = np.maximum(index, 0)
+    part = np.clip((edges - starts[held]) / np.maximum(ends[held] - starts[held], 1e-12), 0.0, 1.0)
+    part = np.floor(part * steps[held] + 1e-9) / np.maximum(steps[held], 1.0)
+    before = np.concatenate(([0.0], np.cumsum(work)))[held]
+    return np.where(index >= 0, before + part * work[held], 0.0)
