@@ -12,13 +12,14 @@ from typing import Any, TypeVar, cast
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TransferSpeedColumn
 
 from analyzer import reading
 from analyzer.errors import ExitCode, KvpmError
 from analyzer.ingestion import IngestResult
 from analyzer.ingestion import Progress as ProgressCallback
 from analyzer.ingestion import ingest as ingest_library
+from analyzer.language import _
 from analyzer.reading import InputOptions
 from analyzer.sources.discover import Input
 from analyzer.trace.reader import Trace
@@ -136,3 +137,15 @@ def _progress() -> Iterator[ProgressCallback | None]:
             bar.update(tasks[name], completed=done)
 
         yield report
+
+
+@contextmanager
+def replay_progress() -> Iterator[Callable[[int, int], None] | None]:
+    """A bar of the replays done of how many, where stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(_("replays"), total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from analyzer.cli.lang import lang_option
-from analyzer.cli.options import input_options, opened, refuse_input
+from analyzer.cli.options import input_options, opened, refuse_input, replay_progress
 from analyzer.errors import ExitCode, KvpmError
-from analyzer.language import _
 from analyzer.reading import InputOptions
 from analyzer.replay import goal as goals_of
 from analyzer.replay import knobs, oracle_files, oracle_run
 from analyzer.replay.as_json import document
 from analyzer.replay.model import NoReplay, Study
-from analyzer.replay.parallel import Told
 from analyzer.replay.settings import Engine
 from analyzer.replay.study import Asked, Given, study, study_file
 from analyzer.replay.text import text
@@ -129,7 +122,7 @@ def replay(
     if workload is not None:
         made = _of_workload(workload, engine, steps, requests, asked, jobs, as_json=as_json, to_file=output is not None)
     else:
-        with opened(inputs, options) as (trace, read), _progress() as told:
+        with opened(inputs, options) as (trace, read), replay_progress() as told:
             studies = study(trace, asked, instance=server, given=given, jobs=jobs, told=told)
         made = document(studies) if as_json else text(studies, to_file=output is not None)
         if all(isinstance(s, NoReplay) for s in studies):
@@ -180,20 +173,8 @@ def _of_workload(
     ran = oracle_run.run(loaded, steps, requests)
     studies: list[Study | NoReplay] = []
     if asked.changes or asked.goals or asked.grid:
-        with _progress() as told:
+        with replay_progress() as told:
             studies = [study_file(path.name, loaded, asked, jobs=jobs, told=told)]
     if as_json:
         return {**ran.to_dict(), **({"servers": document(studies)["servers"]} if studies else {})}
     return oracle_run.text(ran) + ("\n" + text(studies, to_file=to_file) if studies else "")
-
-
-@contextmanager
-def _progress() -> Iterator[Told | None]:
-    """A bar where stderr is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(_("replays"), total=None)
-        yield lambda done, of: bar.update(task, completed=done, total=of)

@@ -11,7 +11,7 @@ import click
 
 from analyzer.cli.fail_on import FailOn, exit_code, fail_on_options
 from analyzer.cli.lang import lang_option
-from analyzer.cli.options import input_options, inputs_argument, opened, refuse_input
+from analyzer.cli.options import input_options, inputs_argument, opened, refuse_input, replay_progress
 from analyzer.diagnosis.diagnose import diagnose
 from analyzer.diagnosis.model import Diagnosis
 from analyzer.errors import ExitCode, KvpmError
@@ -133,8 +133,9 @@ def report_data(inputs: Sequence[str], options: InputOptions, *, replay: bool | 
     """What the report of INPUT shows, the diagnosis in it, and how reading went; `replay` is the option."""
     with opened(inputs, options) as (trace, read):
         diagnosis = diagnose(trace)
-        told = replay_of(trace, diagnosis, asked=replay)
-        return build_report(trace.con, diagnosis, replay=told, inputs=inputs), diagnosis, read
+        with replay_progress() as told:
+            study = replay_of(trace, diagnosis, asked=replay, told=told)
+        return build_report(trace.con, diagnosis, replay=study, inputs=inputs), diagnosis, read
 
 
 def made_report(inputs: Sequence[str], options: InputOptions) -> tuple[str, Diagnosis, ExitCode]:

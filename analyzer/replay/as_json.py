@@ -75,7 +75,7 @@ def _step_time(case: Case) -> dict[str, Any]:
 
 
 def _fit(calibration: Calibration) -> list[dict[str, Any]]:
-    return [_bounded(asdict(m)) for m in calibration.measures]
+    return [finite(asdict(m)) for m in calibration.measures]
 
 
 def _curves(calibration: Calibration, case: Case) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _used(curves: Curves, index: int, moment: float) -> float:
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
-    return _bounded(asdict(outcome))
+    return finite(asdict(outcome))
 
 
 def _what_if(w: WhatIf, case: Case, unchanged: Outcome) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _what_if(w: WhatIf, case: Case, unchanged: Outcome) -> dict[str, Any]:
         "changes": _changes(w, case),
         "words": words.setting(w.changes, case),
         **_outcome(w.outcome),
-        **_bounded({"ttft_p99_low_s": w.low_s, "ttft_p99_high_s": w.high_s}),
+        **finite({"ttft_p99_low_s": w.low_s, "ttft_p99_high_s": w.high_s}),
         "ttft_p99_ratio": _ratio(w.outcome.ttft_p99_s, unchanged.ttft_p99_s),
         "trusted": w.trusted,
         "why_not": w.why_not,
@@ -160,8 +160,8 @@ def _ratio(then: float | None, now: float | None) -> float | None:
     return then / now if then is not None and now and isfinite(then) and isfinite(now) else None
 
 
-def _bounded(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON knows no infinity."""
+def finite(row: dict[str, Any]) -> dict[str, Any]:
+    """The same without infinities, which JSON does not know: None, and a field of that name and `_unbounded` beside it."""
     made: dict[str, Any] = {}
     for key, value in row.items():
         endless = isinstance(value, float) and not isfinite(value)

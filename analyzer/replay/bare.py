@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from analyzer.language import _
+from analyzer.replay.case.given import given_step_time
 from analyzer.replay.knobs import engine_of
-from analyzer.replay.model import Case, FittedStepTime, Observed, SettingRow
+from analyzer.replay.model import Case, Observed, SettingRow
 from analyzer.replay.settings import Settings
-from analyzer.replay.step_time import Pace, StepTime
+from analyzer.replay.step_time import StepTime
 from analyzer.replay.workload import Workload
 
 
@@ -19,7 +19,7 @@ def bare_case(name: str, workload: Workload, settings: Settings, rows: tuple[Set
         workload=workload,
         settings=settings,
         setting_rows=rows,
-        fitted=FittedStepTime(step_time, Pace(), None, 0, _("Given, not measured.")),
+        fitted=given_step_time(step_time),
         observed=Observed(
             running=None,
             waiting=None,

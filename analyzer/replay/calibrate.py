@@ -128,12 +128,13 @@ def _inputs(case: Case, unchanged: Replayed) -> list[str]:
     found = []
     pace, end = case.fitted.pace, case.end_s
     if (share := slowed_share(pace, end, _SLOW)) >= _SLOW_SHARE:
+        times = f"{_SLOW:g}"
         found.append(
             _(
                 "for {share:.0%} of the time the host was more than {times} times slower than the step time says, or stood still: "
                 "when it did is taken over from the capture, so this part of the fit is no prediction",
                 share=share,
-                times=f"{_SLOW:g}",
+                times=times,
             )
         )
     if stalls := case.fitted.stalls:

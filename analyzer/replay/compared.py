@@ -106,7 +106,14 @@ def waits(case: Case, replayed: Replayed) -> Waits:
 
 
 def ttft_spread(case: Case, replayed: Replayed) -> float | None:
-    """How far off single requests are: nine of ten of the slower half within this share. None of fewer than a few."""
+    """How far off single requests are: nine of ten of the slower half within this share.
+
+    Of a histogram it is how far off the P99 may be inside its bucket. None where neither tells.
+    """
+    band = case.observed.ttft_p99_band_s
+    if not case.observed.ttft_s and band is not None:
+        made = percentile(_finite(case, replayed), 0.99)
+        return None if not made else max(0.0, 1 - made / band[1], made / band[0] - 1 if band[0] > 0 else 1.0)
     both = sorted(
         (seen, ttft_s(r, case.fitted))
         for r in replayed.requests
@@ -118,6 +125,11 @@ def ttft_spread(case: Case, replayed: Replayed) -> float | None:
     return percentile([abs(made - seen) / max(seen, _LEAST_TTFT_S) for seen, made in slower], 0.9)
 
 
+def _finite(case: Case, replayed: Replayed) -> list[float]:
+    """Replayed TTFT of those that got a first token before the end, as a histogram counts them."""
+    return [t for r in replayed.requests if math.isfinite(t := ttft_s(r, case.fitted)) and r.arrival_s + t <= case.end_s]
+
+
 def ttft_measures(case: Case, replayed: Replayed) -> tuple[Measure, Measure]:
     """P50 and P99, of the same requests on both sides; against a histogram, of all those with a first token."""
     both = waits(case, replayed)
@@ -126,7 +138,7 @@ def ttft_measures(case: Case, replayed: Replayed) -> tuple[Measure, Measure]:
             _ttft("ttft_p50", percentile(both.observed, 0.50), percentile(both.replayed, 0.50), None),
             _ttft("ttft_p99", percentile(both.observed, 0.99), percentile(both.replayed, 0.99), None),
         )
-    made = [t for r in replayed.requests if math.isfinite(t := ttft_s(r, case.fitted)) and r.arrival_s + t <= case.end_s]
+    made = _finite(case, replayed)
     seen = case.observed
     return (
         _ttft("ttft_p50", seen.ttft_p50_s, percentile(made, 0.50), seen.ttft_p50_band_s),

@@ -11,6 +11,7 @@ from typing import Any
 
 from analyzer.language import _
 from analyzer.replay import words
+from analyzer.replay.as_json import finite
 from analyzer.replay.bare import bare_case
 from analyzer.replay.model import Outcome
 from analyzer.replay.oracle_files import OracleWorkload, request_rows
@@ -33,7 +34,7 @@ class OracleRun:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
-        return {"schema_version": 1, **asdict(self)}
+        return {"schema_version": 1, **asdict(self), "outcome": finite(asdict(self.outcome))}
 
 
 def run(read: OracleWorkload, steps: Path | None = None, requests: Path | None = None) -> OracleRun:
@@ -68,9 +69,10 @@ def text(told: OracleRun) -> str:
         (
             _("requests"),
             _(
-                "{n}, {finished} finished, {never} never",
+                "{n}, {finished} finished, {open} without a first token, {never} that can never be served",
                 n=fmt.number(told.requests),
                 finished=fmt.number(o.finished),
+                open=fmt.number(o.open),
                 never=fmt.number(o.never),
             ),
         ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from analyzer.errors import KvpmError
@@ -24,12 +24,12 @@ from analyzer.replay.case.files import workload_of
 from analyzer.replay.fit import step_time_from_json
 from analyzer.replay.goal import Goal
 from analyzer.replay.memory import bytes_per_token
-from analyzer.replay.model import Calibration, Case, Change, FittedStepTime, NoReplay, SettingRow, Study, WhatIf
+from analyzer.replay.model import Calibration, Case, Change, NoReplay, SettingRow, Study, WhatIf
 from analyzer.replay.oracle_files import OracleWorkload
 from analyzer.replay.parallel import Told, measure_all
 from analyzer.replay.settings import Engine, Settings
 from analyzer.replay.settings_file import load_settings
-from analyzer.replay.step_time import Pace, StepTime
+from analyzer.replay.step_time import StepTime
 from analyzer.replay.what_if import Measured, judged
 from analyzer.report.fmt import clean, listed
 from analyzer.trace.reader import Trace
@@ -95,15 +95,11 @@ def study(
 
 
 def _of_server(trace: Trace, name: str, asked: Asked, given: Given, jobs: int | None, told: Told | None) -> Study | NoReplay:
-    case = case_of(trace, name)
+    case = case_of(trace, name, step_time=given.step_time)
     if isinstance(case, NoReplay):
         return case
     if given.settings is not None:
         raise KvpmError("--settings are for requests without a server", hint="change a setting with --set")
-    if given.step_time is not None:
-        # the recorded pace is how much slower than the fitted step time the host was, and says nothing of another one
-        given_time = FittedStepTime(given.step_time, Pace(), None, 0, _("Given, not measured."), case.fitted.overhead_s)
-        case = replace(case, fitted=given_time)
     return study_case(case, asked, bytes_per_token=bytes_per_token(trace, name, case.engine), jobs=jobs, told=told)
 
 

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+import numpy as np
+from numpy.typing import NDArray
+
 from analyzer.language import _
 from analyzer.replay.knobs import applied
 from analyzer.replay.model import Calibration, Case, Change, Measure, Outcome, WhatIf
@@ -20,17 +23,28 @@ from analyzer.report import fmt
 
 # A replay that has not come to its end after this many times the recorded load is stopped, and what is left is told as open.
 _PATIENCE = 8.0
+# Requests that came all at once have no time of their own: they are given this, in seconds.
+_LEAST_S = 600.0
 # Steps this many times beyond what the step time was fitted to are still taken on trust: it is a straight line.
 _BEYOND = 2.0
+# So much of the busy time has to be in batches of half the size or less, for what a request more costs to be known.
+_VARIED = 0.1
+# Steps of which there are fewer, by time, decide nothing.
+_RARE = 0.05
+# Where all batches were of about the same size nothing tells what a request more costs in a step.
+_LITTLE_BEYOND = 1.25
 # Of recorded steps: a host that was this much slower at times than at others has a pace that belongs to the recorded arrivals.
 _UNEVEN = 1.25
 # Retractions a request, from which on they feed on themselves.
 _THRASH = 0.5
 
 
+Numbers = NDArray[np.float64]
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a replay came to, and the largest steps it took: requests at once, and prefill tokens."""
+    """What a replay came to, and the largest steps that it took more than rarely: requests at once, and prefill tokens."""
 
     outcome: Outcome
     most_running: int
@@ -47,12 +61,12 @@ def measure(case: Case, changes: Sequence[Change]) -> Measured:
     """The replay itself; with no `changes` it is the one that all others are held against."""
     workload, settings = applied(changes, case.workload, case.settings)
     changed = replace(case, workload=workload, settings=settings)
-    patience = max(workload.duration_s, case.workload.duration_s, case.end_s) * _PATIENCE
+    patience = max(workload.duration_s, case.workload.duration_s, case.end_s, _LEAST_S) * _PATIENCE
     return _measured(replay(workload, settings, case.fitted.step_time, pace=case.fitted.pace, until_s=patience), changed)
 
 
 def _measured(replayed: Replayed, case: Case) -> Measured:
-    running, tokens = _largest(replayed)
+    running, tokens = _largest(replayed, share=_RARE)
     return Measured(outcome(replayed, case), most_running=running, most_prefill_tokens=tokens, thrash=_thrashes(replayed))
 
 
@@ -116,7 +130,7 @@ def _beyond(case: Case, calibration: Calibration, measured: Measured, unchanged:
     """What of the steps lies far beyond those of the recorded incident, to which the step time was fitted."""
     seen = [_largest(calibration.unchanged), *([(unchanged.most_running, unchanged.most_prefill_tokens)] if unchanged else [])]
     running = max([*(r for r, _tokens in seen), *(case.observed.running.values if case.observed.running else ())])
-    if running and measured.most_running > _BEYOND * running:
+    if running and measured.most_running > running * (_BEYOND if _varied(calibration.unchanged) else _LITTLE_BEYOND):
         told = {"most": fmt.number(measured.most_running), "seen": fmt.number(round(running))}
         return _("up to {most} requests run at once, and how long steps of more than {seen} take was not recorded", **told)
     tokens = max(tokens for _running, tokens in seen)
@@ -126,11 +140,33 @@ def _beyond(case: Case, calibration: Calibration, measured: Measured, unchanged:
     return ""
 
 
-def _largest(replayed: Replayed) -> tuple[int, float]:
-    """The most requests at once, and the most prefill tokens in a step."""
+def _varied(replayed: Replayed) -> bool:
+    """Whether batches of very different size were recorded, so that what a request costs in a step is known."""
+    seconds = np.array(replayed.curves.end_s) - np.array(replayed.curves.start_s)
+    running = np.array(replayed.curves.running)
+    small = running <= max(replayed.curves.running, default=0) / 2
+    return float(seconds[small].sum()) > _VARIED * float(seconds.sum())
+
+
+def _largest(replayed: Replayed, *, share: float = 0.0) -> tuple[int, float]:
+    """The most requests at once, and the most prefill tokens in a step, of more than a `share` of the time (of that with prefill)."""
     curves = replayed.curves
-    per_step = (tokens / steps for tokens, steps in zip(curves.prefill_tokens, curves.steps, strict=True) if steps)
-    return max(curves.running, default=0), max(per_step, default=0.0)
+    steps = np.maximum(np.array(curves.steps, dtype=np.float64), 1)
+    seconds = np.array(curves.end_s) - np.array(curves.start_s)
+    prefilled = np.array(curves.prefill_tokens)
+    return (
+        round(_reached(np.array(curves.running, dtype=np.float64), seconds, share)),
+        _reached(prefilled[prefilled > 0] / steps[prefilled > 0], seconds[prefilled > 0], share),
+    )
+
+
+def _reached(values: Numbers, seconds: Numbers, share: float) -> float:
+    """The highest value that, with those above it, lasted for more than `share` of all seconds."""
+    if not values.size:
+        return 0.0
+    order = np.argsort(-values, kind="stable")
+    lasted = np.cumsum(seconds[order])
+    return float(values[order[min(int(np.searchsorted(lasted, share * lasted[-1], side="right")), len(order) - 1)]])
 
 
 def _thrashes(replayed: Replayed) -> bool:

@@ -115,21 +115,40 @@ def sentence(study: Study) -> str:
     parts: list[str] = []
     if l2:
         told = _says(l2[-1], study, first=True)
-        parts.append(_("{told} ({why})", told=told, why=l2[-1].why_not) if trusted and l2[-1].why_not else told)
+        parts.append(_("{told} ({why})", told=told, why=fmt.prose(l2[-1].why_not, 300)) if trusted and l2[-1].why_not else told)
     best = _least_worth(l1, now)
     if best is not None:
         parts.append(_says(best, study, first=not parts))
     others = [w for w in rows if w.changes[0].knob not in ("l1_tokens", "l2_tokens") and _same_load(w.changes[0], study.case)]
     other = min(others, key=_p99, default=None)
     least = min([now, *map(_p99, l1)])
+    doubtful = _doubtful(study, rows, min(least, now)) if trusted else None
     if other is not None and _p99(other) < min(_HELPS * now, _OUTDOES * least if l1 else now):
         parts.append(_says(other, study, first=not parts))
+    elif doubtful is not None:
+        parts.append(_("{told} ({why})", told=_says(doubtful, study, first=not parts), why=fmt.prose(doubtful.why_not, 300)))
     elif parts and not min([least, *map(_p99, l2), *map(_p99, others)]) < _HELPS * now:
         parts.append(_("no setting that was tried helps"))
     if not parts:
         return ""
     told = _("; ").join(parts) + _(".")
     return told if trusted else fmt.sentences([told, _("The replay is not to be relied on here.")])
+
+
+def _doubtful(study: Study, trusted: Sequence[WhatIf], least: float) -> WhatIf | None:
+    """What would help far more than anything that can be relied on; to leave it out would be to say that it does not."""
+    others = [
+        w
+        for w in study.what_ifs
+        if w not in trusted
+        and len(w.changes) == 1
+        and w.changes[0].knob != "l2_tokens"
+        and w.outcome.ttft_p99_s is not None
+        and w.why_not
+        and _same_load(w.changes[0], study.case)
+    ]
+    best = min(others, key=_p99, default=None)
+    return best if best is not None and _p99(best) < _OUTDOES * least else None
 
 
 def _same_load(change: Change, case: Case) -> bool:

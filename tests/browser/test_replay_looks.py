@@ -52,7 +52,16 @@ def tab_of(page_of: Tabs, opened: dict[tuple[str, str], Page], kind: str, langua
     return opened[kind, language]
 
 
-@pytest.mark.parametrize(("kind", "language"), [("good", "en"), ("good", "zh"), ("low", "zh"), ("vllm", "en"), ("none", "en")])
+@pytest.mark.parametrize(
+    ("kind", "language"),
+    [
+        ("good", "en"),
+        ("good", "zh"),
+        pytest.param("low", "zh", marks=pytest.mark.thorough),
+        pytest.param("vllm", "en", marks=pytest.mark.thorough),
+        pytest.param("none", "en", marks=pytest.mark.thorough),
+    ],
+)
 def test_nothing_sticks_out_and_no_text_is_cut(page_of: Tabs, opened: dict[tuple[str, str], Page], kind: str, language: str) -> None:
     tab = tab_of(page_of, opened, kind, language)
     for width in WIDTHS:

@@ -173,3 +173,11 @@ def test_what_does_not_fit_the_trace(trace: str) -> None:
 def test_help_names_every_knob(kvpm: Run) -> None:
     out = kvpm("replay", "--help")[1]
     assert all(name in out.replace("\n", " ").replace("  ", "") for name in KNOBS)
+
+
+def test_a_request_that_never_fits_is_no_infinity_in_json(kvpm: Run, tmp_path: Path) -> None:
+    rows = [{"id": 0, "arrival": 0, "prompt_len": 3000, "output_len": 5}]
+    (tmp_path / "never.json").write_text(json.dumps({"config": CONFIG, "cost": COST, "requests": rows}), encoding="utf-8")
+    code, out, _err = kvpm("replay", "--workload", "never.json", "--json")
+    told = json.loads(out)["outcome"]
+    assert (code, told["never"], told["ttft_p99_s"], told["ttft_p99_s_unbounded"]) == (0, 1, None, True)

@@ -230,3 +230,9 @@ def test_the_spread_is_of_the_slower_requests_one_by_one() -> None:
     replayed = _replayed([_served(i, 0.0, t) for i, t in made.items()])
     assert ttft_spread(case, replayed) == pytest.approx(0.2)
     assert ttft_spread(case, _replayed([_served("s1", 0.0, 11.0)])) is None
+
+
+def test_against_a_histogram_the_spread_is_what_its_bucket_leaves_open() -> None:
+    case = _case([Request("a", 0.0, 10, 10, 10)], _observed(ttft_p99_s=3.0, ttft_p99_band_s=(2.0, 8.0)), end_s=30.0)
+    assert ttft_spread(case, _replayed([_served("a", 0.0, 4.0)])) == pytest.approx(1.0)
+    assert ttft_spread(case, _replayed([_served("a", 0.0, 2.0)])) == pytest.approx(0.75)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from analyzer.replay.case.contents import Turns, contents_of
-from analyzer.replay.case.told import Told
 from analyzer.replay.case.prefixes import block_size, by_cached_tokens, by_equal_prompts, by_hashes, by_hit_share
+from analyzer.replay.case.told import Told
 from analyzer.replay.workload import Distinct, Request
 
 

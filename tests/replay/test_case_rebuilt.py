@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 from case_traces import LOG, METRICS, instance_of, kept, opened, set_as_run, truth
 
 from analyzer.replay.case.configured import Configured, configured
 from analyzer.replay.case.facts import run_to_replay
-from analyzer.replay.case.rebuilt import rebuilt
+from analyzer.replay.case.rebuilt import from_sglangs_benchmark, rebuilt
 from analyzer.replay.workload import Workload
 
 _more = pytest.mark.thorough
@@ -25,7 +27,7 @@ _BOUNDS = [
     ("vllm_l1-short_s1", (LOG, METRICS), 0.01, 0.01, 0.01, 0.01),
     pytest.param("vllm_prefill-long_s1", (LOG, METRICS), 0.01, 0.01, 0.03, 0.02, marks=_more),
     pytest.param("vllm_l1-prefix_s1", (LOG, METRICS), 0.01, 0.01, 0.01, 0.01, marks=_more),
-    ("vllm_cap-half_s1", (LOG,), 0.05, 0.05, 0.05, 0.03),
+    pytest.param("vllm_cap-half_s1", (LOG,), 0.05, 0.05, 0.05, 0.03, marks=_more),
     pytest.param("vllm_watermark_s1", (LOG,), 0.05, 0.05, 0.05, 0.03, marks=_more),
 ]
 
@@ -72,3 +74,35 @@ def test_lines_tell_how_long_prompts_were_one_by_one(tmp_path: Path) -> None:
     same = sum(a.prompt_tokens == b["prompt"] for a, b in zip(found, true, strict=True))
     assert same > 0.8 * len(true)
     assert np.std([r.output_tokens for r in found]) > 0.5 * np.std([r["output"] for r in true])
+
+
+@pytest.mark.thorough
+def test_answers_to_sglangs_benchmark_go_on_to_their_limit(tmp_path: Path) -> None:
+    run = {
+        "backend": "sglang", "dataset_name": "random", "request_rate": 4.0, "input_lens": [100, 200], "output_lens": [10, 10],
+        "ttfts": [0.1, 0.2], "itls": [[0.1] * 9] * 2, "generated_texts": ["", ""], "errors": ["", ""],
+    }  # fmt: skip
+    bench = {"bench.jsonl": json.dumps(run) + "\n"}
+    with opened(tmp_path, {**kept("sglang_chunked_s1", LOG), **bench}) as trace:
+        name = instance_of(trace)
+        run_id = run_to_replay(trace.con, name)
+        assert run_id is not None
+        known = configured(trace.con, name, run_id)
+        assert isinstance(known, Configured)
+        found = rebuilt(trace.con, name, run_id, known.settings)
+    assert found is not None
+    assert all(r.ignore_eos for r in found.requests)
+    assert any("ignore_eos" in n for n in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("formats", "expected"), [(["sglang_bench"], True), (["sglang_bench", "client"], False), (["client"], False), ([], False)]
+)
+def test_only_requests_that_all_are_the_benchmarks_count(formats: list[str], expected: bool) -> None:
+    con = duckdb.connect()
+    con.execute("CREATE TABLE sources (source_id VARCHAR, format VARCHAR); CREATE TABLE requests (source_id VARCHAR, instance VARCHAR)")
+    for n, name in enumerate(formats):
+        con.execute("INSERT INTO sources VALUES (?, ?)", [str(n), name])
+        con.execute("INSERT INTO requests VALUES (?, 'one')", [str(n)])
+    con.execute("INSERT INTO sources VALUES ('other', 'client'); INSERT INTO requests VALUES ('other', 'two')")
+    assert from_sglangs_benchmark(con, "one") is expected

@@ -126,6 +126,7 @@ def test_the_default_caps_follow_the_device(vllm: Told) -> None:
     assert (_row(large, "max_running")[0], _row(large, "step_tokens")[0]) == ("1024", "8192")
 
 
+@pytest.mark.thorough
 def test_an_older_version_has_its_own_rules(vllm: Told, sglang: Told) -> None:
     told = vllm({"engine_version": "0.11.2"})
     assert _row(told, "async_scheduling") == ("false", "assumed")

@@ -118,8 +118,16 @@ def test_retractions_that_feed_on_themselves() -> None:
 
 
 def test_a_replay_that_does_not_come_to_an_end_is_stopped() -> None:
-    """One at a time, each for half a minute, in eight times the recorded quarter of a minute."""
-    of = replace(case(given=requests(30, gap_s=0.5, output=3000, asks=3000)), settings=replace(SGLANG, l1_tokens=65536))
+    """One at a time, each for minutes, in the eighty minutes that the least load is given."""
+    of = replace(
+        case(given=requests(30, gap_s=0.5, output=60_000, asks=60_000)), settings=replace(SGLANG, l1_tokens=65536, context_tokens=131072)
+    )
     found = measure(of, parse("max_running=1"))
     assert found.outcome.open > 20
     assert found.outcome.ttft_p99_s == inf
+
+
+def test_requests_that_come_all_at_once_are_served_to_the_end() -> None:
+    of = case(given=requests(50, gap_s=0.0, output=200, asks=200))
+    found = measure(of, ())
+    assert (found.outcome.open, found.outcome.finished) == (0, 50)

@@ -249,6 +249,17 @@ def test_an_assumption_about_l2_is_told_with_it() -> None:
     assert told == "An L2 of 4,096 tokens takes P99 TTFT from 40 s to 9 s (it is assumed)."
 
 
+def test_what_helps_and_is_doubtful_is_told_with_its_doubt_and_not_as_nothing() -> None:
+    of = case()
+    rows = (
+        WhatIf(parse("l1_tokens=x2"), outcome(40.0), None, None, trusted=True),
+        WhatIf(parse("max_running=x2"), outcome(4.0), None, None, trusted=False, why_not="batches that large were not recorded"),
+    )
+    told = sentence(Study(of, calibrated(of), outcome(40.0), rows)).replace("\u00a0", " ")
+    assert told.endswith("brings it to 4 s (batches that large were not recorded).")
+    assert "no setting" not in told
+
+
 def test_where_l1_does_not_help_the_sentence_says_what_does() -> None:
     rows = [("l2_tokens=x2", 40.0), ("l1_tokens=x1.25", 39.0), ("l1_tokens=x2", 38.0), ("max_running=x2", 1.0)]
     assert (

@@ -17,8 +17,7 @@ def read(document: dict[str, Any]) -> OracleWorkload:
     loaded = parse(document)
     limits = {str(row["id"]): row.get("max_new_tokens", row["output_len"]) for row in document["requests"]}
     requests = tuple(replace(request, max_new_tokens=limits[request.id]) for request in loaded.workload.requests)
-    settings = replace(loaded.settings, chunked_prefill=document["config"].get("chunked_prefill", True))
-    return replace(loaded, workload=replace(loaded.workload, requests=requests), settings=settings)
+    return replace(loaded, workload=replace(loaded.workload, requests=requests))
 
 
 def differences(document: dict[str, Any], steps: Rows, requests: Rows) -> list[str]:

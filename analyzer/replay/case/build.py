@@ -12,11 +12,14 @@ from analyzer.errors import KvpmError
 from analyzer.language import _
 from analyzer.replay.case.configured import configured
 from analyzer.replay.case.facts import engine_of, run_to_replay, runs_of
+from analyzer.replay.case.given import given_step_time
 from analyzer.replay.case.rebuilt import rebuilt
 from analyzer.replay.case.recorded import recorded
 from analyzer.replay.case.requests import Records, records
+from analyzer.replay.case.uncovered import ended
 from analyzer.replay.fit import fit_step_time, observe
 from analyzer.replay.model import Case, NoReplay
+from analyzer.replay.step_time import StepTime
 from analyzer.replay.workload import Workload
 from analyzer.trace.reader import Trace
 
@@ -24,9 +27,10 @@ from analyzer.trace.reader import Trace
 _IDLE_S = 30.0
 
 
-def case_of(trace: Trace, instance: str, run_id: str | None = None) -> Case | NoReplay:
+def case_of(trace: Trace, instance: str, run_id: str | None = None, step_time: StepTime | None = None) -> Case | NoReplay:
     """The case of one process run of an instance: of `run_id`, else of the run in which most requests waited.
 
+    With `step_time` the capture need not tell how long steps take; what clients waited beside the engine is still taken from it.
     Raises KvpmError where the instance has no such run.
     """
     con = trace.con
@@ -57,7 +61,9 @@ def case_of(trace: Trace, instance: str, run_id: str | None = None) -> Case | No
         )
     end_s = (_end(con, instance, run, found, workload) - start).total_seconds()
     fitted = fit_step_time(con, instance, run, workload, known.settings, start, end_s)
-    if isinstance(fitted, NoReplay):
+    if step_time is not None:
+        fitted = given_step_time(step_time, 0.0 if isinstance(fitted, NoReplay) else fitted.overhead_s)
+    elif isinstance(fitted, NoReplay):
         return fitted
     return Case(
         instance=instance,
@@ -70,7 +76,7 @@ def case_of(trace: Trace, instance: str, run_id: str | None = None) -> Case | No
         observed=observe(con, instance, run, start, end_s),
         start=start,
         end_s=end_s,
-        uncovered=known.uncovered,
+        uncovered=(*known.uncovered, *ended(con, instance, run, start, end_s)),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from analyzer.replay.case.first_admissions import Admission, first_ones
 from analyzer.replay.case.residence import Rate, outputs
 from analyzer.replay.case.seen import Seen
 from analyzer.replay.case.spread import Numbers, moments, rising
@@ -46,23 +47,9 @@ ORDER BY ts, record
 """
 
 
-@dataclass(slots=True)
-class Admission:
-    """One request's place in a prefill line, the `line`th. Tokens are the mean of those that share them.
-
-    `together` new requests are in that line and share `cached_tokens`; its prompt it may share with those of further lines, see `_admissions`.
-    """
-
-    at_s: float
-    line: int
-    together: int
-    cached_tokens: float
-    prompt_tokens: float = 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What prefill lines tell: when requests came and the first admission of each, in the order of the queue, in seconds after `start`.
+    """What prefill lines tell: when requests came and all admissions, in the order of the queue, in seconds after `start`.
 
     `ended` is the running total of those that ended by `at_s`, `rate` how fast they made tokens.
     """
@@ -80,7 +67,7 @@ def from_sglang_lines(con: duckdb.DuckDBPyConnection, instance: str, run_id: str
     told = admitted(con, instance, run_id, settings)
     if told is None:
         return None
-    n, there = len(told.arrivals), told.admissions
+    n, there = len(told.arrivals), [a for a in told.admissions if not a.again]
     made = outputs([a.at_s for a in there], told.at_s, told.ended, told.rate, n)
     typical = max(1, round(float(np.median([a.prompt_tokens for a in there])))) if there else 1
     lengths = [(round(a.prompt_tokens), round(a.cached_tokens)) for a in there] + [(typical, None)] * (n - len(there))
@@ -89,7 +76,7 @@ def from_sglang_lines(con: duckdb.DuckDBPyConnection, instance: str, run_id: str
 
 
 def admitted(con: duckdb.DuckDBPyConnection, instance: str, run_id: str, settings: Sglang) -> Admitted | None:
-    """The first admission of each request; None where the log has too few prefill lines.
+    """The admissions of all requests; None where the log has too few prefill lines.
 
     Arrivals lie evenly between the lines that tell of them. A retracted request goes to the end of the queue and is admitted again: the
     order of the queue tells which one that is, and it is not counted twice.
@@ -105,49 +92,55 @@ def admitted(con: duckdb.DuckDBPyConnection, instance: str, run_id: str, setting
     arrivals = moments([0.0, *at_s], np.concatenate(([0.0], came)))
     back = [at for at, r in zip(at_s, lines, strict=True) for _ in range(r["retracted"] or 0)]
     queue = sorted([(t, True) for t in arrivals.tolist()] + [(t, False) for t in back])
-    fresh = [a for a, (_, is_fresh) in zip(admissions, queue, strict=False) if is_fresh]
+    for a, (_, is_fresh) in zip(admissions, queue, strict=False):
+        a.again = not is_fresh
     running = _held([r["running"] if r["kind"] == "decode" else None for r in lines])
     ended = rising(np.maximum(0.0, so_far - retracted - running))
-    return Admitted(start, arrivals, fresh, at_s, ended, _rate(lines, at_s))
+    return Admitted(start, arrivals, admissions, at_s, ended, _rate(lines, at_s))
 
 
-def cached_tokens(told: Admitted, start: datetime, n: int) -> list[int] | None:
-    """What each of `n` recorded requests found cached, in the order of arrival; None where the lines are not of the same requests.
+def cached_tokens(told: Admitted, start: datetime, prompts: Sequence[int]) -> list[int] | None:
+    """What each recorded request found cached, in the order of arrival; None where the lines are not of the same requests.
 
-    `start` is the first one's arrival. Of the new requests of a line only the sum is known: see `_split`.
+    `start` is the first one's arrival, `prompts` are their lengths. Of the new requests of a line the sum is known: see `split_cached`.
     """
     early = (start - told.start).total_seconds() - 1.0
-    there = [a for a in told.admissions if a.at_s >= early]
-    if not n or abs(len(there) - n) > _NOT_THE_SAME * n:
+    admissions = [a for a in told.admissions if a.at_s >= early]
+    first = first_ones(admissions, prompts)
+    n = len(prompts)
+    if not n or abs(len(first) - n) > _NOT_THE_SAME * n:
         return None
-    alone = [(a.line, round(a.cached_tokens)) for a in there if a.together == 1]
+    alone = [(a.line, round(a.cached_tokens)) for a in first if a.together == 1]
     lines = [line for line, _tokens in alone]
     found: list[int] = []
-    for line, group in groupby(there, key=lambda a: a.line):
+    for line, group in groupby(first, key=lambda a: a.line):
         members = list(group)
-        first = members[0]
-        if first.together == 1:
-            found.append(round(first.cached_tokens))
-            continue
+        total = round(members[0].cached_tokens * members[0].together)
         at = bisect_left(lines, line)
         near = Counter(tokens for _line, tokens in alone[max(0, at - _NEAR) : at + _NEAR])
-        found += _split(round(first.cached_tokens * first.together), first.together, near)[: len(members)]
+        # most versions do not count in a line what retracted requests find
+        split = split_cached(total, len(members), near) or split_cached(total, members[0].together, near)
+        found += (split or _evenly(total, members[0].together))[: len(members)]
     return (found + [0] * n)[:n]
 
 
-def _split(total: int, n: int, near: Counter[int]) -> list[int]:
-    """`total` cached tokens as the counts of `n` requests: the likeliest counts of lines nearby with one request that sum to it, the least
-    first, since who came first computed it. Where none do it is evenly among them."""
-    counts = sorted(near, key=lambda tokens: (-near[tokens], tokens))[:_MOST_COUNTS]
+def split_cached(total: int, n: int, near: Counter[int]) -> list[int]:
+    """`total` cached tokens as the counts of `n` requests; empty where no counts sum to it that are usual (`near`: how often each was).
+
+    The likeliest such counts, the least first, since who came first computed it.
+    """
     if not total:
         return [0] * n
-    if n > _MOST_TOGETHER:
-        return [total * (k + 1) // n - total * k // n for k in range(n)]
+    if n == 1:
+        return [total] if total in near else []
+    counts = sorted(near, key=lambda tokens: (-near[tokens], tokens))[:_MOST_COUNTS]
     likely = {0: 0.5, **{tokens: near[tokens] + 0.5 for tokens in counts}}
-    sums = [c for c in combinations_with_replacement(sorted(likely), n) if sum(c) == total]
-    if not sums:
-        return [total * (k + 1) // n - total * k // n for k in range(n)]
-    return list(max(sums, key=lambda c: prod(likely[tokens] for tokens in c)))
+    sums = [c for c in combinations_with_replacement(sorted(likely), n) if sum(c) == total] if n <= _MOST_TOGETHER else []
+    return list(max(sums, key=lambda c: prod(likely[tokens] for tokens in c))) if sums else []
+
+
+def _evenly(total: int, n: int) -> list[int]:
+    return [total * (k + 1) // n - total * k // n for k in range(n)]
 
 
 def _lines(con: duckdb.DuckDBPyConnection, instance: str, run_id: str) -> list[dict[str, Any]]:
@@ -185,7 +178,7 @@ def _admissions(lines: list[dict[str, Any]], at_s: list[float], settings: Sglang
 
     def close() -> None:
         for one in group:
-            one.prompt_tokens = (tokens + cached) / len(group)
+            one.prompt_tokens, one.sharing = (tokens + cached) / len(group), len(group)
 
     for nth, (r, at) in enumerate(zip(lines, at_s, strict=True)):
         if r["kind"] == "prefill":

@@ -21,6 +21,8 @@ _HICACHE_RATIO = 2.0
 ASSUMED_LOAD_BYTES_PER_S = 20e9
 ASSUMED_BYTES_PER_TOKEN = 131_072.0
 _LMCACHE_CHUNK_TOKENS = 256
+# Blocks of the host pool in the model, at least: pages of one token would take most of a replay's time, and a hit is cut by less than this.
+_GRAIN_TOKENS = 16
 
 
 def sglang_l2(
@@ -36,7 +38,7 @@ def sglang_l2(
         return None
     default: Write = "write_through" if version is None or version >= _WRITE_THROUGH_SINCE else "write_through_selective"
     write = cast(Write, chosen.word("l2.write", ("arg.hicache_write_policy",), _WRITES, default))
-    return L2(tokens, _load_rate(con, facts, chosen, per_token), page, write)
+    return L2(tokens, _load_rate(con, facts, chosen, per_token), -(-_GRAIN_TOKENS // page) * page, write)
 
 
 def vllm_l2(con: duckdb.DuckDBPyConnection, facts: Facts, chosen: Chosen, l1_tokens: int, block: int) -> L2 | None:

@@ -16,6 +16,8 @@ from analyzer.replay.workload import Request
 Pieces = tuple[tuple[str, int], ...]
 # Cached tokens of a count that many requests have are a prefix of all of them (a system prompt); a rarer count is a turn of a conversation.
 _COMMON = 3
+# The first tokens after a prefix may be another request's too, by chance or as its template has them.
+_BY_CHANCE = 8
 # The mean place of the first ones with a prefix among all that have one is below this share of them; of requests without it, it is half.
 _EARLY = 0.35
 _BLOCK_SIZES = (16, 32, 64, 128, 256, 512, 1024)
@@ -78,6 +80,7 @@ def by_cached_tokens(told: Sequence[Told], pool: PoolSeen | None = None) -> list
     that whose prompt and output are the least longer than what was cached, among those that had ended and that no other goes on from. What
     has no such source was cached before the workload began, or is of a request that was not recorded: it is computed in the replay.
     """
+    told = _without_chance(told)
     counts = Counter(t.cached_tokens for t in told if t.cached_tokens)
     common = {tokens for tokens, n in counts.items() if tokens and n >= _COMMON}
     prefix: dict[int, Pieces] = {}
@@ -96,6 +99,16 @@ def by_cached_tokens(told: Sequence[Told], pool: PoolSeen | None = None) -> list
                 begun = prefix.get(before, ())
                 prefix[i] = _cut((*begun, own(replace(told[before].request, prefix=begun))), cached)
     return [replace(t.request, prefix=prefix.get(i, ())) for i, t in enumerate(told)]
+
+
+def _without_chance(told: Sequence[Told]) -> list[Told]:
+    """The same, where what a few found beyond a commoner count, or beyond nothing, is not counted."""
+    counts = Counter(t.cached_tokens for t in told if t.cached_tokens is not None)
+    usual = {}
+    for tokens, n in counts.items():
+        less = [c for c in counts if tokens - _BY_CHANCE <= c < tokens and counts[c] > n]
+        usual[tokens] = 0 if tokens <= _BY_CHANCE else max(less, key=lambda c: counts[c], default=tokens)
+    return [t if t.cached_tokens is None else replace(t, cached_tokens=usual[t.cached_tokens]) for t in told]
 
 
 def _new_before(told: Sequence[Told], common: set[int]) -> dict[int, list[int]]:
@@ -132,12 +145,25 @@ def _by_pool(told: Sequence[Told], first: dict[int, list[int]], pool: PoolSeen) 
     hits = [Member(i, cached, True) for i, t in enumerate(told) if (cached := t.cached_tokens) is not None and cached in first]
     misses = [Member(i, tokens, False) for tokens, new in first.items() for i in new]
     members = sorted([*hits, *misses], key=lambda m: m.index)
-    keys = shared_out(told, members, pool)
-    return {m.index: ((keys[m.index], min(m.tokens, told[m.index].request.prompt_tokens)),) for m in members}
+    return {i: _cut(pieces, told[i].request.prompt_tokens) for i, pieces in shared_out(told, members, pool).items()}
 
 
 def by_hit_share(requests: Sequence[Request], share: float) -> list[Request]:
     """One prefix of all requests, of the length with which `share` of their prompt tokens is shared."""
+    tokens = _length_of_share(requests, share)
+    return [replace(r, prefix=(("shared", min(tokens, r.prompt_tokens)),) if tokens else ()) for r in requests]
+
+
+def by_hit_share_and_pool(told: Sequence[Told], share: float, pool: PoolSeen) -> list[Request]:
+    """Prefixes of one such length, as many of them as `pool` tells to be in use at a time, see `sharing`."""
+    requests = [t.request for t in told]
+    tokens = _length_of_share(requests, share)
+    members = [Member(i, tokens, None) for i, r in enumerate(requests) if 0 < tokens <= r.prompt_tokens]
+    given = shared_out(told, members, pool)
+    return [replace(r, prefix=given.get(i, ())) for i, r in enumerate(requests)]
+
+
+def _length_of_share(requests: Sequence[Request], share: float) -> int:
     wanted = share * sum(r.prompt_tokens for r in requests)
     lengths = [r.prompt_tokens for r in requests]
     low, high = 0, max(lengths, default=0)
@@ -147,7 +173,7 @@ def by_hit_share(requests: Sequence[Request], share: float) -> list[Request]:
             low = middle + 1
         else:
             high = middle
-    return [replace(r, prefix=(("shared", min(low, r.prompt_tokens)),) if low else ()) for r in requests]
+    return low
 
 
 def _cut(pieces: Pieces, tokens: int) -> Pieces:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 import duckdb
 
+from analyzer.diagnosis.diagnose import rows
 from analyzer.language import _
 from analyzer.replay.case.contents import contents_of
 from analyzer.replay.case.facts import Facts, version_of
@@ -30,6 +32,9 @@ def rebuilt(con: duckdb.DuckDBPyConnection, instance: str, run_id: str, settings
     if longest is None:
         notes.append(_("how many tokens requests asked for is not known: taken as the lengths of their outputs"))
     requests = _requests(seen, longest)
+    if from_sglangs_benchmark(con, instance):
+        requests = [replace(r, ignore_eos=True) for r in requests]
+        notes.append(_("sglang.bench_serving has answers go on to their limit (ignore_eos) unless told otherwise: taken so"))
     if settings.prefix_caching:
         requests, note = _with_prefixes(con, instance, run_id, requests, seen)
         notes += [note] if note else []
@@ -64,6 +69,19 @@ def _requests(seen: list[Seen], longest: list[int] | None) -> list[Request]:
         for k, limit in zip(by_length, sorted(longest), strict=True):
             asked[k] = max(asked[k], limit)
     return [Request(f"rebuilt {k}", s.arrival_s, s.prompt_tokens, s.output_tokens, asked[k]) for k, s in enumerate(seen)]
+
+
+def from_sglangs_benchmark(con: duckdb.DuckDBPyConnection, instance: str) -> bool:
+    """Whether all records of its requests are those of SGLang's benchmark; they have no arrivals, but tell who sent them."""
+    told = rows(
+        con,
+        """
+        SELECT coalesce(bool_and(s.format = 'sglang_bench'), false) AS bench
+        FROM (SELECT DISTINCT source_id FROM requests WHERE instance = ?) AS r JOIN sources AS s USING (source_id)
+        """,
+        instance,
+    )
+    return bool(told[0]["bench"])
 
 
 def _with_prefixes(

@@ -12,7 +12,7 @@ from analyzer.language import _
 from analyzer.replay.case.contents import contents_of
 from analyzer.replay.case.from_sglang_lines import admitted, cached_tokens
 from analyzer.replay.case.pool_seen import PoolSeen, pool_seen
-from analyzer.replay.case.prefixes import by_cached_tokens, by_equal_prompts, by_hashes, by_hit_share
+from analyzer.replay.case.prefixes import by_cached_tokens, by_equal_prompts, by_hashes, by_hit_share, by_hit_share_and_pool
 from analyzer.replay.case.requests import Records
 from analyzer.replay.settings import Settings, Sglang
 from analyzer.replay.workload import Request, Workload
@@ -30,7 +30,7 @@ def recorded(con: duckdb.DuckDBPyConnection, instance: str, run_id: str, found: 
     pool = pool_seen(con, instance, run_id, found.start, settings) if found.start is not None else None
     requests, said, rebuilt = with_prefixes(found, prefix_caching=settings.prefix_caching, pool=pool)
     if settings.prefix_caching and not any(r.prefix for r in requests) and all(t.cached_tokens is None for t in found.told):
-        requests, said = _by_share(con, instance, run_id, requests)
+        requests, said = _by_share(con, instance, run_id, found, pool)
         rebuilt = bool(said)
     notes = [*found.notes, *said]
     approximate = found.approximate or rebuilt
@@ -48,11 +48,17 @@ def with_prefixes(found: Records, *, prefix_caching: bool, pool: PoolSeen | None
     if any(t.hashes for t in told):
         return by_hashes(told), [], False
     if prefix_caching and any(t.cached_tokens for t in told):
-        return by_cached_tokens(told, pool), [_("which requests share a prefix was rebuilt from the tokens they found cached")], True
+        return by_cached_tokens(told, pool), [_rebuilt_said(pool)], True
     shared = by_equal_prompts(told)
     if any(r.prefix for r in shared):
         return shared, [_("equal prompts are known as equal; prefixes that only a part of them shares are not known")], False
     return [t.request for t in told], [], False
+
+
+def _rebuilt_said(pool: PoolSeen | None) -> str:
+    if pool is None or not pool.reports:
+        return _("which requests share a prefix was rebuilt from the tokens they found cached")
+    return _("which requests share a prefix was rebuilt from the tokens they found cached and from how much of the pool they held together")
 
 
 def _told_by_lines(con: duckdb.DuckDBPyConnection, instance: str, run_id: str, found: Records, settings: Sglang) -> Records:
@@ -60,18 +66,34 @@ def _told_by_lines(con: duckdb.DuckDBPyConnection, instance: str, run_id: str, f
     if found.start is None or any(t.cached_tokens is not None or t.hashes for t in found.told):
         return found
     lines = admitted(con, instance, run_id, settings)
-    cached = cached_tokens(lines, found.start, len(found.told)) if lines is not None else None
+    cached = cached_tokens(lines, found.start, [t.request.prompt_tokens for t in found.told]) if lines is not None else None
     if cached is None:
         return found
     told = tuple(replace(t, cached_tokens=min(c, t.request.prompt_tokens)) for t, c in zip(found.told, cached, strict=True))
     return replace(found, told=told)
 
 
-def _by_share(con: duckdb.DuckDBPyConnection, instance: str, run_id: str, requests: list[Request]) -> tuple[list[Request], list[str]]:
+def _by_share(
+    con: duckdb.DuckDBPyConnection, instance: str, run_id: str, found: Records, pool: PoolSeen | None
+) -> tuple[list[Request], list[str]]:
+    requests = [t.request for t in found.told]
     share = hit_share(con, instance, run_id)
     if share is None or share < LEAST_HIT_SHARE:
         return requests, []
-    return by_hit_share(requests, share), [one_prefix(share)]
+    if pool is None or not pool.reports:
+        return by_hit_share(requests, share), [one_prefix(share)]
+    requests = by_hit_share_and_pool(found.told, share, pool)
+    n = len({r.prefix for r in requests if r.prefix})
+    if n <= 1:
+        return requests, [one_prefix(share)]
+    return requests, [
+        _(
+            "the server found {share:.0%} of prompt tokens cached; not knowing where, requests were given {n} prefixes of one length, so "
+            "many that the pool holds what it was seen to hold",
+            share=share,
+            n=n,
+        )
+    ]
 
 
 def one_prefix(share: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import duckdb
 
 from analyzer.diagnosis.diagnose import rows
@@ -14,6 +16,8 @@ from analyzer.report import fmt
 # Connectors, and their roles, that hand KV from a prefill to a decode server; the others keep it for this one.
 _OF_PD = ("Nixl", "P2pNccl", "MooncakeConnector", "MoRIIO", "kv_producer", "kv_consumer")
 _FIRST_V1 = (0, 8)
+# After the load, so that a watchdog has noticed.
+_SOON_S = 60.0
 
 
 def not_replayed(con: duckdb.DuckDBPyConnection, facts: Facts, engine: Engine, version: tuple[int, ...] | None) -> str:
@@ -41,6 +45,25 @@ def not_replayed(con: duckdb.DuckDBPyConnection, facts: Facts, engine: Engine, v
     if ranks > 1:
         return _("it has {n} data-parallel ranks; how requests were shared out among them is not modelled", n=ranks)
     return ""
+
+
+def ended(con: duckdb.DuckDBPyConnection, instance: str, run_id: str, start: datetime, end_s: float) -> tuple[str, ...]:
+    """Whether the process died or hung under the load that is replayed, or within a minute of it: the model would serve on."""
+    found = rows(
+        con,
+        """
+        SELECT 1 FROM event
+        WHERE instance = ? AND run_id = ? AND kind IN ('crash', 'oom', 'watchdog')
+            AND ts BETWEEN ?::TIMESTAMPTZ AND ?::TIMESTAMPTZ + to_seconds(?)
+        LIMIT 1
+        """,
+        instance,
+        run_id,
+        start,
+        start,
+        end_s + _SOON_S,
+    )
+    return (_("the process crashed or hung, which no setting tried here changes"),) if found else ()
 
 
 def uncovered(con: duckdb.DuckDBPyConnection, facts: Facts, engine: Engine) -> tuple[str, ...]:

@@ -30,12 +30,20 @@ used AS (
     SELECT basis, kind
     FROM kinds
     WHERE basis = (SELECT basis FROM kinds ORDER BY whole DESC, basis LIMIT 1) AND (kind <> 'prefill' OR whole - n < 5)
+),
+of_ranks AS (
+    -- stamps may be whole seconds: of several lines of a rank in one the last one holds
+    SELECT
+        t.at_s, t.dp, any_value(t.basis) AS basis, arg_max(t.running, t.record) AS running, arg_max(t.waiting, t.record) AS waiting,
+        arg_max(t.kv_usage, t.record) AS kv_usage
+    FROM told AS t
+    JOIN used AS u ON u.basis = t.basis AND u.kind = t.kind
+    GROUP BY t.at_s, t.dp
 )
-SELECT t.at_s, any_value(t.basis), sum(t.running), sum(t.waiting), max(t.kv_usage)
-FROM told AS t
-JOIN used AS u ON u.basis = t.basis AND u.kind = t.kind
-GROUP BY t.at_s
-ORDER BY t.at_s
+SELECT at_s, any_value(basis), sum(running), sum(waiting), max(kv_usage)
+FROM of_ranks
+GROUP BY at_s
+ORDER BY at_s
 """
 _RETRACTED = """
 SELECT

@@ -37,8 +37,8 @@ class DecodeSteps:
 class Recorder:
     """Curves of every step, and, with a sink, one row per step in the columns of the engine's oracle.
 
-    In the curves a prefill's own requests count as running. A row goes out when its result is in and the next step has begun: until
-    then something may have to be added to it.
+    In the curves a prefill's own requests do not count as running, as in the engine's gauge and lines. A row goes out when its result is in
+    and the next step has begun: until then something may have to be added to it.
     """
 
     def __init__(self, scheduler: Scheduler, sink: StepSink | None) -> None:
@@ -55,7 +55,7 @@ class Recorder:
         retracted = len(scheduler.retracted)
         self.retractions += retracted
         size = len(batch.reqs)
-        running = len(scheduler.running.reqs) + (size if batch.prefill else 0)
+        running = len(scheduler.running.reqs)
         tokens = sum(r.end - r.prefix for r in batch.reqs) if batch.prefill else size
         self._curve(start_s, end_s, 1, running, tokens, prefill=batch.prefill, retracted=retracted, before=scheduler.pool.used)
         if self._sink is None:
@@ -63,7 +63,7 @@ class Recorder:
         row = self._row(at_s, start_s, end_s, scheduler.pool.free, ratio_before, scheduler.ratio.current)
         row.update(
             kind="prefill" if batch.prefill else "decode",
-            running=len(scheduler.running.reqs),
+            running=running,
             batch=size,
             tokens=tokens,
             new_ids=[r.id for r in batch.reqs] if batch.prefill else [],

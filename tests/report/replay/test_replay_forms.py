@@ -153,22 +153,24 @@ def test_what_cannot_be_replayed_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "block_tokens", "large"),
+    ("requests", "reports", "tokens", "block_tokens", "large"),
     [
-        (traced(1001, 5), None, True),
-        (traced(1000, 50_000), None, False),
-        (traced(0, 20_001), None, True),
-        (traced(0, 20_000), None, False),
-        (traced(300, 5, tokens=1500), 16, False),
-        (traced(300, 5, tokens=1500), 1, True),
-        (traced(0, 6_000), 1, True),
-        (traced(0, 6_000), 16, False),
+        (1001, 5, 50, None, True),
+        (1000, 50_000, 50, None, False),
+        (0, 20_001, 50, None, True),
+        (0, 20_000, 50, None, False),
+        (300, 5, 1500, 16, False),
+        (300, 5, 1500, 1, True),
+        (0, 6_000, 50, 1, True),
+        (0, 6_000, 50, 16, False),
     ],
 )
-def test_a_large_one_is_left_out_unless_it_is_asked_for(given: Trace, block_tokens: int | None, large: bool) -> None:
-    requests = given.con.execute("SELECT count(*) FROM request_best").fetchall()[0][0]
+def test_a_large_one_is_left_out_unless_it_is_asked_for(
+    requests: int, reports: int, tokens: int, block_tokens: int | None, large: bool
+) -> None:
+    given = traced(requests, reports, tokens=tokens)
     settings = Sglang(L1_TOKENS, 64, l2=L2(400_000, 2e5, block_tokens) if block_tokens else None)
-    known = Configured("sglang", "0.5.6", settings, ())
+    known = Configured("sglang", "0.5.6", settings, (), ())
     with (
         found(study().case) as studied,
         patch("analyzer.replay.case.configured.configured", return_value=known),
