@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from analyzer.replay.fit.seen import Seen, Spans
 from analyzer.replay.fit.tuned import tuned
 from analyzer.replay.fit.work import Work
 from analyzer.replay.model import ObservedCurve
+from analyzer.replay.result import Replayed
 from analyzer.replay.run import replay
 from analyzer.replay.settings import Vllm
 from analyzer.replay.step_time import Pace, StepTime
@@ -138,3 +141,51 @@ def test_tuning_makes_up_for_what_the_edges_of_pieces_lose() -> None:
 
     assert off(found) <= off(raw)
     assert off(found) <= 2 * 128
+
+
+def _second_by_second(made: Replayed, workload: Workload, seconds: int) -> list[Work]:
+    """What a scrape each second tells of a replay: steps, tokens made, and each prompt once, when it is done."""
+    c = made.curves
+    prompts = {r.id: r.prompt_tokens for r in workload.requests}
+    firsts = np.array([(r.first_token_s, prompts[r.id] - r.cached_tokens) for r in made.requests if r.first_token_s is not None])
+    ends, steps = np.array(c.end_s), np.array(c.steps, dtype=float)
+    tokens, batch = np.array(c.decode_tokens, dtype=float), np.array(c.running) * steps
+    out = []
+    for t in range(seconds):
+        inside = (ends > t) & (ends <= t + 1)
+        done = float(firsts[(firsts[:, 0] > t) & (firsts[:, 0] <= t + 1), 1].sum())
+        out.append(Work(t, t + 1.0, 1.0, float(steps[inside].sum()), float(tokens[inside].sum()) + done, float(batch[inside].sum())))
+    return out
+
+
+def test_prompts_that_are_computed_again_do_not_slow_the_replay_twice() -> None:
+    requests = tuple(Request(str(n), 0.1 * n, 200, 150, 150) for n in range(80))
+    workload = Workload(requests, Distinct(requests))
+    settings = Vllm(num_blocks=65, max_running=64, block_tokens=16, prefix_caching=False)
+    step = StepTime(0.004, 0.0005, 0.0)
+    made = replay(workload, settings, step, until_s=40.0)
+    assert made.retractions > 20
+    rows = _second_by_second(made, workload, 40)
+    raw = pace_of(step, rows, ())
+    _found, again = tuned(raw, step, workload, settings, rows, 40.0)
+    assert again is not None
+    finished = sum(r.finish_s is not None for r in made.requests)
+    by_raw = replay(workload, settings, step, pace=raw, until_s=40.0)
+    assert sum(r.finish_s is not None for r in by_raw.requests) < 0.9 * finished
+    assert sum(r.finish_s is not None for r in again.requests) == pytest.approx(finished, rel=0.06)
+
+
+def test_under_light_load_the_pace_stays_near_what_was_measured() -> None:
+    rng = np.random.default_rng(3)
+    requests = tuple(Request(str(n), float(at), 500, 60, 60) for n, at in enumerate(np.sort(rng.uniform(0, 50, 30))))
+    workload = Workload(requests, Distinct(requests))
+    step = StepTime(0.006, 0.0, 0.0)
+    # the server's clock is 0.4 s ahead: work that came in one second is counted in another
+    late = tuple(replace(r, arrival_s=r.arrival_s + 0.4) for r in requests)
+    true = Pace(tuple(float(t) for t in range(50)), tuple(0.7 if t % 4 else 1.6 for t in range(50)))
+    made = replay(Workload(late, Distinct(late)), SETTINGS, step, pace=true, until_s=50.0)
+    rows = [r for r in _second_by_second(made, workload, 50) if r.steps]
+    raw = pace_of(step, rows, ())
+    found, _made = tuned(raw, step, workload, SETTINGS, rows, 50.0)
+    assert found.at_s == raw.at_s
+    assert all(0.5 - 1e-9 <= f / r <= 2.0 + 1e-9 for f, r in zip(found.slower, raw.slower, strict=True))

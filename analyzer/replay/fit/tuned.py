@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from analyzer.replay.fit.pace import seconds_of
 from analyzer.replay.fit.work import Work
 from analyzer.replay.result import Replayed
 from analyzer.replay.run import replay
-from analyzer.replay.settings import Settings
+from analyzer.replay.settings import Settings, Vllm
 from analyzer.replay.step_time import Pace, StepTime
 from analyzer.replay.workload import Workload
 
@@ -20,7 +20,9 @@ Numbers = NDArray[np.float64]
 _ROUNDS = 4
 # Larger replays take longer than the last few per cent are worth.
 _MOST_REQUESTS = 5000
-_LEAST_FACTOR, _MOST_FACTOR = 0.1, 50.0
+# Under light load a replay does a piece's work a little sooner or later than the server did; to make each piece's come out exactly would
+# give it a pace that no host had.
+_FURTHEST = 2.0
 
 
 def tuned(
@@ -36,26 +38,29 @@ def tuned(
     best, made = pace, replay(workload, settings, step_time, pace=pace, until_s=end_s)
     if len(pace.at_s) < 3 or step_time.attended_s:
         return best, made
+    # vLLM's counters and throughputs tell of a prompt once; lines of single steps, and SGLang's, tell all that was computed
+    once = isinstance(settings, Vllm) and any(r.steps != 1 for r in rows)
+    prompts = {r.id: r.prompt_tokens for r in workload.requests} if once else {}
     edges = np.array(pace.at_s[1:])
     counted = _counted(step_time, rows, edges)
     now, least = best, made
-    off = _off(done := _done(step_time, made, edges), counted)
+    off = _off(done := _done(step_time, made, edges, prompts), counted)
     for _round in range(_ROUNDS):
-        now = _nearer(now, done, counted)
+        now = _nearer(now, done, counted, pace)
         made = replay(workload, settings, step_time, pace=now, until_s=end_s)
-        done = _done(step_time, made, edges)
+        done = _done(step_time, made, edges, prompts)
         if _off(done, counted) < off:
             best, least, off = now, made, _off(done, counted)
     return best, least
 
 
-def _nearer(pace: Pace, done: Numbers, counted: Numbers) -> Pace:
-    """Each piece as much faster as it did too little."""
-    factors = np.array(pace.slower)
+def _nearer(pace: Pace, done: Numbers, counted: Numbers, measured: Pace) -> Pace:
+    """Each piece as much faster as it did too little, but no further from what was measured in it than a shift explains."""
+    factors, read = np.array(pace.slower), np.array(measured.slower)
     did, should = np.diff(done, prepend=0.0), np.diff(counted, prepend=0.0)
     ratio = np.where((did > 0) & (should > 0), did / np.where(should > 0, should, 1.0), 1.0)
     # the last piece is what comes after the capture
-    factors[:-1] = np.clip(factors[:-1] * ratio, _LEAST_FACTOR, _MOST_FACTOR)
+    factors[:-1] = np.clip(factors[:-1] * ratio, read[:-1] / _FURTHEST, read[:-1] * _FURTHEST)
     return Pace(pace.at_s, tuple(float(f) for f in factors), pace.pauses)
 
 
@@ -71,13 +76,16 @@ def _counted(step_time: StepTime, rows: Sequence[Work], edges: Numbers) -> Numbe
     return np.where(index >= 0, whole[np.maximum(index, 0)], 0.0)
 
 
-def _done(step_time: StepTime, replayed: Replayed, edges: Numbers) -> Numbers:
-    """The same of a replay; the step that runs at an edge is not done."""
+def _done(step_time: StepTime, replayed: Replayed, edges: Numbers, prompts: Mapping[str, int]) -> Numbers:
+    """The same of a replay; the step that runs at an edge is not done. With `prompts` (their tokens, by request) each counts once."""
     c = replayed.curves
     if not c.start_s:
         return np.zeros(len(edges))
     starts, ends, steps = np.array(c.start_s), np.array(c.end_s), np.array(c.steps, dtype=np.float64)
-    tokens = np.array(c.prefill_tokens) + np.array(c.decode_tokens)
+    # what is computed again after a preemption was not counted
+    again = replayed.retractions and prompts
+    prefilled = _first_time(replayed, prompts) if again else np.array(c.prefill_tokens, dtype=np.float64)
+    tokens = prefilled + np.array(c.decode_tokens)
     used = (np.array(c.used_tokens_start) + np.array(c.used_tokens_end)) / 2
     work = (
         step_time.base_s * np.where(tokens > 0, steps, 0.0)
@@ -92,3 +100,13 @@ def _done(step_time: StepTime, replayed: Replayed, edges: Numbers) -> Numbers:
     part = np.floor(part * steps[held] + 1e-9) / np.maximum(steps[held], 1.0)
     before = np.concatenate(([0.0], np.cumsum(work)))[held]
     return np.where(index >= 0, before + part * work[held], 0.0)
+
+
+def _first_time(replayed: Replayed, prompts: Mapping[str, int]) -> Numbers:
+    """Prompt tokens computed for the first time, by run of steps: all of a prompt's in the run that ends with its first token."""
+    found = np.zeros(len(replayed.curves.end_s))
+    for r in replayed.requests:
+        if r.first_token_s is not None:
+            at = int(np.searchsorted(replayed.curves.end_s, r.first_token_s - 1e-9))
+            found[min(at, len(found) - 1)] += prompts[r.id] - r.cached_tokens
+    return found
