@@ -53,7 +53,7 @@ def test_a_small_change_of_what_fits_is_trusted() -> None:
 
 @pytest.mark.parametrize(("trust", "found"), [("low", "does not fit"), ("none", "nothing was recorded")])
 def test_nothing_is_trusted_where_the_replay_does_not_fit(trust: str, found: str) -> None:
-    assert found in _why_not("l1_tokens=x1.25", case(), calibrated(case(), trust))  # type: ignore[arg-type]
+    assert found in _why_not("l1_tokens=x1.25", case(), calibrated(case(), trust))
 
 
 def test_single_slow_requests_widen_the_band() -> None:

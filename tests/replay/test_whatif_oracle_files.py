@@ -89,7 +89,7 @@ def test_what_is_not_used_of_the_config_is_told() -> None:
         ([], "no workload file"),
         ({"config": SGLANG, "cost": COST}, "no workload file"),
         (_file({}), "no pool size"),
-        (_file([]), "config is no object"),  # type: ignore[arg-type]
+        (_file([]), "config is no object"),
         (_file({**SGLANG, "page_size": 0}), "page_size is 0"),
         (_file({**SGLANG, "page_size": "16"}), "page_size is '16'"),
         (_file({**SGLANG, "page_size": True}), "page_size is True"),
@@ -103,7 +103,7 @@ def test_what_is_not_used_of_the_config_is_told() -> None:
         ({**_file(VLLM), "cost": 3}, "cost is no object"),
         ({**_file(VLLM), "requests": []}, "no list of requests"),
         ({**_file(VLLM), "requests": {}}, "no list of requests"),
-        (_file(VLLM, 3), "request 0 is no object"),  # type: ignore[arg-type]
+        (_file(VLLM, 3), "request 0 is no object"),
         (_file(VLLM, {"arrival": 1}), "request 0 is no object with an id"),
         (_file(VLLM, REQUEST, REQUEST), "two requests have the id 0"),
         (_file(VLLM, {**REQUEST, "arrival": -1}), "arrival is -1"),

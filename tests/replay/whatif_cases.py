@@ -51,4 +51,4 @@ def what_if(p99: float | None) -> WhatIf:
 
 def with_settings(of: Case, **changed: object) -> Case:
     """`of` with other settings."""
-    return replace(of, settings=replace(of.settings, **changed))  # type: ignore[arg-type]
+    return replace(of, settings=replace(of.settings, **changed))

@@ -210,7 +210,7 @@ def hostile_study() -> Study:
         setting_rows=(SettingRow(HOSTILE, HOSTILE, "read", HOSTILE),),
         workload=replace(plain.case.workload, notes=(HOSTILE,)),
         fitted=replace(plain.case.fitted, basis=HOSTILE),
-        observed=replace(plain.case.observed, waiting=replace(plain.case.observed.waiting, source=HOSTILE)),  # type: ignore[type-var]
+        observed=replace(plain.case.observed, waiting=replace(plain.case.observed.waiting, source=HOSTILE)),
     )
     calibration = replace(plain.calibration, reasons=(HOSTILE,))
     return replace(plain, case=case, calibration=calibration, what_ifs=(what_if("l1_tokens", 2.0, 1.0, why_not=HOSTILE),))
