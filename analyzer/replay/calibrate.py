@@ -8,7 +8,7 @@ from analyzer.language import _, ngettext
 from analyzer.replay.compared import curve_measure, retraction_measure, ttft_measures, ttft_spread, waits
 from analyzer.replay.fit.pace import slowed_share
 from analyzer.replay.model import Calibration, Case, Measure, Trust
-from analyzer.replay.outcome import outcome
+from analyzer.replay.outcome import outcome, thrashes
 from analyzer.replay.result import Replayed
 from analyzer.replay.run import replay
 from analyzer.replay.settings import Vllm
@@ -19,8 +19,7 @@ __all__ = ["calibrate", "outcome"]
 _TRUST: tuple[Trust, Trust, Trust] = ("good", "fair", "low")
 # An error of so many times the bound is still of some use.
 _FAIR = 2.0
-# Retractions feed on themselves from so many per request on, or where so much of the prefill is done again.
-_THRASH_PER_REQUEST = 0.5
+# Retractions feed on themselves, too, where so much of the prefill is done again.
 _THRASH_SHARE = 0.3
 # Slower than this is told.
 _SLOW = 1.5
@@ -97,9 +96,8 @@ def _assumed(case: Case, unchanged: Replayed) -> list[str]:
 
 
 def _thrashes(case: Case, unchanged: Replayed) -> bool:
-    requests = max(1, len(unchanged.requests))
     most = max(unchanged.retractions, case.observed.retractions or 0)
-    return most > _THRASH_PER_REQUEST * requests or _recomputed(case, unchanged) > _THRASH_SHARE
+    return thrashes(most, len(unchanged.requests)) or _recomputed(case, unchanged) > _THRASH_SHARE
 
 
 def _recomputed(case: Case, unchanged: Replayed) -> float:

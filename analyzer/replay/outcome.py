@@ -11,6 +11,14 @@ import numpy as np
 from analyzer.replay.model import Case, FittedStepTime, Outcome
 from analyzer.replay.result import Curves, Replayed, Served
 
+# Retractions a request, from which on they feed on themselves.
+_THRASH = 0.5
+
+
+def thrashes(retractions: int, requests: int) -> bool:
+    """Whether what is taken from running requests is much of what they compute: a small error then grows with every round."""
+    return retractions > _THRASH * max(1, requests)
+
 
 def outcome(replayed: Replayed, case: Case) -> Outcome:
     """Of all requests that had arrived; percentiles as the checklist takes them, infinite where they fall on one without a first token."""

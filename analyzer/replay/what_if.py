@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from analyzer.language import _
 from analyzer.replay.knobs import applied
 from analyzer.replay.model import Calibration, Case, Change, Measure, Outcome, WhatIf
-from analyzer.replay.outcome import outcome
+from analyzer.replay.outcome import outcome, thrashes
 from analyzer.replay.result import Replayed
 from analyzer.replay.run import replay
 from analyzer.report import fmt
@@ -35,8 +35,6 @@ _RARE = 0.05
 _LITTLE_BEYOND = 1.25
 # Of recorded steps: a host that was this much slower at times than at others has a pace that belongs to the recorded arrivals.
 _UNEVEN = 1.25
-# Retractions a request, from which on they feed on themselves.
-_THRASH = 0.5
 
 
 Numbers = NDArray[np.float64]
@@ -67,7 +65,12 @@ def measure(case: Case, changes: Sequence[Change]) -> Measured:
 
 def _measured(replayed: Replayed, case: Case) -> Measured:
     running, tokens = _largest(replayed, share=_RARE)
-    return Measured(outcome(replayed, case), most_running=running, most_prefill_tokens=tokens, thrash=_thrashes(replayed))
+    return Measured(
+        outcome(replayed, case),
+        most_running=running,
+        most_prefill_tokens=tokens,
+        thrash=thrashes(replayed.retractions, len(replayed.requests)),
+    )
 
 
 def judged(
@@ -167,8 +170,3 @@ def _reached(values: Numbers, seconds: Numbers, share: float) -> float:
     order = np.argsort(-values, kind="stable")
     lasted = np.cumsum(seconds[order])
     return float(values[order[min(int(np.searchsorted(lasted, share * lasted[-1], side="right")), len(order) - 1)]])
-
-
-def _thrashes(replayed: Replayed) -> bool:
-    """Whether what is taken from running requests is much of what they compute: a small error then grows with every round."""
-    return replayed.retractions > _THRASH * max(1, len(replayed.requests))
