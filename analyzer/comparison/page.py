@@ -13,7 +13,7 @@ from analyzer.comparison.side import Side
 from analyzer.language import _
 from analyzer.report import fmt, words
 from analyzer.report.assets import report_assets
-from analyzer.report.model import Capped, cap
+from analyzer.report.capped import Capped, cap
 from analyzer.report.render import render_template
 from analyzer.report.words import Tone
 

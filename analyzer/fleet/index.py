@@ -17,7 +17,7 @@ from analyzer.fleet.periods import MAX_LANES, Period, periods
 from analyzer.fleet.state import REPORTS
 from analyzer.language import _
 from analyzer.report import fmt, words
-from analyzer.report.model import Capped, cap
+from analyzer.report.capped import Capped, cap
 from analyzer.report.severity import Grade, Severity, grade
 from analyzer.report.words import Tone
 

@@ -19,6 +19,7 @@ from typing import Literal
 
 from markupsafe import Markup, escape
 
+from analyzer.diagnosis.model import Window
 from analyzer.language import _, ngettext
 from analyzer.report import fmt
 from analyzer.report.downsample import downsample
@@ -130,6 +131,24 @@ class Lane:
     marks: tuple[Mark, ...]
     summary: str = ""
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Charts over one time range. `uid` prefixes the ids of their parts."""
+
+    uid: str
+    title: str
+    axis: TimeAxis
+    bucket_s: float | None
+    panels: tuple[Panel, ...]
+    lanes: tuple[Lane, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def range(self) -> Window:
+        """The drawn time range."""
+        return Window(fmt.from_epoch(self.axis.start), fmt.from_epoch(self.axis.end))
 
 
 def segments(

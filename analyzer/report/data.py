@@ -25,6 +25,7 @@ from analyzer.diagnosis.model import (
 )
 from analyzer.language import _
 from analyzer.report import fmt, words
+from analyzer.report.capped import Capped, cap
 from analyzer.report.charts import MAX_POINTS
 from analyzer.report.explore.data import build_explore
 from analyzer.report.explore.model import ExploreInstance
@@ -42,7 +43,6 @@ from analyzer.report.model import (
     MAX_POINTS_OF_OTHERS,
     MAX_REASONS,
     AdviceView,
-    Capped,
     EvidenceView,
     FindingView,
     IncidentRow,
@@ -54,7 +54,6 @@ from analyzer.report.model import (
     QuestionView,
     ReportData,
     Verdict,
-    cap,
 )
 from analyzer.report.numbers import key_numbers
 from analyzer.report.parts import ttft_parts

@@ -10,17 +10,16 @@ import duckdb
 from analyzer.diagnosis.model import Diagnosis, Window
 from analyzer.language import _
 from analyzer.report import fmt, source_words
+from analyzer.report.capped import Capped, cap
 from analyzer.report.model import (
     MAX_CHARTED_INSTANCES,
     MAX_FACTS_PER_INSTANCE,
     MAX_SOURCE_NOTES,
     MAX_SOURCES,
-    Capped,
     FactGroup,
     FactView,
     SourceTotals,
     SourceView,
-    cap,
 )
 
 

@@ -6,21 +6,17 @@ already cleaned (`fmt.clean`), not yet escaped: the templates do that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Generic, TypeVar
 
 from analyzer.diagnosis.model import MissingSignal, Peaks, Window
-from analyzer.report import fmt
-from analyzer.report.charts import Lane, Panel, TimeAxis
+from analyzer.report.capped import Capped
+from analyzer.report.charts import Timeline
 from analyzer.report.explore.whole import Explore
 from analyzer.report.parts import Parts
+from analyzer.report.replay.model import ReplayView
 from analyzer.report.severity import Grade, Severity
 from analyzer.report.words import Tone
-
-if TYPE_CHECKING:
-    from analyzer.report.replay.model import ReplayView
 
 # The report stays small whatever the trace holds; each of these is said on the page where it bites.
 MAX_CHARTED_INSTANCES = 12
@@ -39,27 +35,6 @@ MAX_SOURCES = 100
 MAX_SOURCE_NOTES = 8
 MAX_MISSING = 40
 MAX_NOTES = 50
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Capped(Generic[T]):
-    """Rows to show, and how many there were."""
-
-    rows: tuple[T, ...]
-    total: int
-
-    @property
-    def hidden(self) -> int:
-        """Rows left out."""
-        return self.total - len(self.rows)
-
-
-def cap(items: Iterable[T], limit: int) -> Capped[T]:
-    """The first `limit` items."""
-    everything = tuple(items)
-    return Capped(everything[:limit], len(everything))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,24 +131,6 @@ class TimelineRow:
     ttft_p99_s: float | None
     ttft_open: bool
     wait_est_s: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """Charts over one time range. `uid` prefixes the ids of their parts."""
-
-    uid: str
-    title: str
-    axis: TimeAxis
-    bucket_s: float | None
-    panels: tuple[Panel, ...]
-    lanes: tuple[Lane, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def range(self) -> Window:
-        """The drawn time range."""
-        return Window(fmt.from_epoch(self.axis.start), fmt.from_epoch(self.axis.end))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ import duckdb
 
 from analyzer.language import _
 from analyzer.report import fmt, question_panels
-from analyzer.report.charts import Level, Panel
-from analyzer.report.model import Timeline
+from analyzer.report.charts import Level, Panel, Timeline
 from analyzer.report.question_panels import Gauges
 from analyzer.report.story import excerpt
 

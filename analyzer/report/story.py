@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from analyzer.report.charts import Panel
-from analyzer.report.model import Timeline
+from analyzer.report.charts import Panel, Timeline
 
 # What tells the story: how long users waited, what stood in line, and what held it.
 _PANELS = ("ttft", "requests", "kv")

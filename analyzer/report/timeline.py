@@ -13,14 +13,13 @@ from analyzer.diagnosis.model import Window
 from analyzer.language import N_, _, ngettext
 from analyzer.report import fmt, words
 from analyzer.report.buckets import Bucket, read_buckets
-from analyzer.report.charts import MAX_POINTS, TimeAxis
+from analyzer.report.capped import Capped
+from analyzer.report.charts import MAX_POINTS, TimeAxis, Timeline
 from analyzer.report.lanes import lanes
 from analyzer.report.model import (
     MAX_EVENT_ROWS,
     MAX_TABLE_ROWS,
-    Capped,
     EventRow,
-    Timeline,
     TimelineRow,
 )
 from analyzer.report.panels import panels

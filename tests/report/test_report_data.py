@@ -25,6 +25,7 @@ from report_fakes import (
 )
 
 from analyzer.diagnosis.model import Evidence, MissingSignal, Peaks, Window
+from analyzer.report.charts import Timeline
 from analyzer.report.data import build_report
 from analyzer.report.model import (
     MAX_CHARTED_INSTANCES,
@@ -34,7 +35,6 @@ from analyzer.report.model import (
     MAX_NOTES,
     MAX_SOURCES,
     MAX_TABLE_ROWS,
-    Timeline,
 )
 
 

@@ -14,8 +14,7 @@ from markupsafe import Markup
 
 from analyzer.language import _
 from analyzer.report import charts, fmt
-from analyzer.report.charts import Lane, Panel, Series, TimeAxis, element
-from analyzer.report.model import Timeline
+from analyzer.report.charts import Lane, Panel, Series, TimeAxis, Timeline, element
 
 WIDTH = 880
 # Room for the labels of the y axes, and for half a label of the time axis.

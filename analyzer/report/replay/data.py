@@ -10,7 +10,7 @@ from analyzer.language import _, ngettext
 from analyzer.replay.model import GoalAnswer, Measure, NoReplay, Study, WhatIf
 from analyzer.replay.words import seconds, sentence
 from analyzer.report import fmt
-from analyzer.report.model import Capped, cap
+from analyzer.report.capped import Capped, cap
 from analyzer.report.replay import words
 from analyzer.report.replay.gauges import gauges
 from analyzer.report.replay.ladder import ladders

@@ -13,8 +13,7 @@ from analyzer.language import _
 from analyzer.replay.model import Case, ObservedCurve, Study
 from analyzer.replay.result import Replayed
 from analyzer.report import fmt
-from analyzer.report.charts import Panel, Series, TimeAxis, Unit, segments
-from analyzer.report.model import Timeline
+from analyzer.report.charts import Panel, Series, TimeAxis, Timeline, Unit, segments
 
 UID = "replay"
 _HEIGHT = 96

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from analyzer.replay.model import Trust
-from analyzer.report.model import Capped, Timeline
+from analyzer.report.capped import Capped
+from analyzer.report.charts import Timeline
 from analyzer.report.words import Tone
 
 MAX_ROWS = 48

@@ -12,12 +12,11 @@ from report_fakes import HOSTILE, fleet, hostile, insufficient, l1_incident
 
 from analyzer import language
 from analyzer.report import fmt
-from analyzer.report.charts import MAX_MARKS
+from analyzer.report.charts import MAX_MARKS, Timeline
 from analyzer.report.data import build_report
 from analyzer.report.forms import svg
 from analyzer.report.forms.pictures import report_picture
 from analyzer.report.forms.svg import Picture, standalone_svg
-from analyzer.report.model import Timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
 STYLES = Path(__file__).resolve().parents[3] / "templates" / "style"
