@@ -102,7 +102,7 @@ def found(case: Case | NoReplay) -> Iterator[list[Asked]]:
     """`case` stands for what the trace holds; tells what was asked of it."""
     studied: list[Asked] = []
 
-    def study_case(case: Case, asked: Asked, **_more: object) -> Study:
+    def study_case(case: Case, asked: Asked, *, jobs: int | None, told: object) -> Study:
         studied.append(asked)
         return study()
 
@@ -155,14 +155,14 @@ def test_what_cannot_be_replayed_says_so() -> None:
 @pytest.mark.parametrize(
     ("requests", "reports", "tokens", "block_tokens", "large"),
     [
-        (1001, 5, 50, None, True),
-        (1000, 50_000, 50, None, False),
-        (0, 20_001, 50, None, True),
-        (0, 20_000, 50, None, False),
-        (300, 5, 1500, 16, False),
-        (300, 5, 1500, 1, True),
-        (0, 6_000, 50, 1, True),
-        (0, 6_000, 50, 16, False),
+        (5_700, 5, 50, None, True),
+        (5_500, 50_000, 50, None, False),
+        (0, 6_100, 50, None, True),
+        (0, 6_000, 50, None, False),
+        (300, 5, 3_000, 16, False),
+        (300, 5, 3_000, 1, True),
+        (0, 5_000, 50, 1, True),
+        (0, 5_000, 50, 16, False),
     ],
 )
 def test_a_large_one_is_left_out_unless_it_is_asked_for(
@@ -180,6 +180,45 @@ def test_a_large_one_is_left_out_unless_it_is_asked_for(
         assert (unasked == LeftOut("pod-a", requests, 50 * requests)) == large
         assert len(studied) == (not large)
         assert isinstance(replay_of(given, asked_of(), asked=True), Study)
+
+
+def longer(case: Case, times: int) -> Case:
+    """The case with so many times the requests."""
+    return replace(case, workload=replace(case.workload, requests=case.workload.requests * times))
+
+
+def test_what_turns_out_to_be_large_is_left_out_as_well() -> None:
+    with found(longer(study().case, 300)) as studied:
+        assert replay_of(SMALL, asked_of()) == LeftOut("pod-a", 6_000, 600_000)
+        assert studied == []
+        assert isinstance(replay_of(SMALL, asked_of(), asked=True), Study)
+
+
+@pytest.mark.parametrize(("prompt", "tried"), [(1_000, 2), (100_000, 0)])
+def test_an_l2_that_is_not_there_is_tried_where_that_is_quick(prompt: int, tried: int) -> None:
+    case = study(settings=Sglang(L1_TOKENS, 64)).case
+    requests = tuple(replace(r, prompt_tokens=prompt) for r in case.workload.requests * 5)
+    with found(replace(case, workload=replace(case.workload, requests=requests))) as studied:
+        told = replay_of(SMALL, asked_of())
+    assert isinstance(told, Study)
+    assert [c.knob for (c,) in studied[0].changes].count("l2_tokens") == tried
+    assert any("an L2 where there is none" in s for s in told.skipped) == (not tried)
+
+
+@pytest.mark.parametrize(
+    ("cause", "more"),
+    [
+        ("l1_bound", set()),
+        ("reservation_bound", {"conservativeness=x0.5"}),
+        ("prefill_bound", {"chunked_prefill_tokens=x2"}),
+    ],
+)
+def test_what_the_verdict_points_at_is_tried_too(cause: Cause, more: set[str]) -> None:
+    case = study(settings=Sglang(L1_TOKENS, 64, chunked_prefill_tokens=2_048, l2=L2(400_000, 2e5, 64))).case
+    with found(case) as studied:
+        replay_of(SMALL, asked_of(cause))
+    tried = {c.text for (c,) in studied[0].changes}
+    assert tried & {"conservativeness=x0.5", "chunked_prefill_tokens=x2"} == more
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def report(*options: str) -> tuple[int, str]:
 
 @pytest.mark.usefixtures("trace")
 def test_a_recorded_incident_is_replayed_and_a_failure_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(make, "_few", lambda _case: ((Change("max_running", 2.0, times=True),),))
+    monkeypatch.setattr(make, "_few", lambda *_given: (((Change("max_running", 2.0, times=True),),), ()))
     code, html = report()
     assert code == ExitCode.OK
     assert re.search(r'<section id="replay".*kvpm replay incident\.kvtrace', html, re.DOTALL)
