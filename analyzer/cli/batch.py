@@ -33,6 +33,12 @@ _MAX_NAMED = 20
 @click.option("--jobs", type=click.IntRange(1, 512), metavar="N", help="Captures read at a time. Default: one a core.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Give a capture up after this time.")
 @click.option("--traces", is_flag=True, help="Keep the stored trace of each capture too, for kvpm sql and kvpm compare.")
+@click.option(
+    "--replay/--no-replay",
+    default=False,
+    help="Replay the requests of each worst instance where something broke and it takes seconds, up to half a minute more a capture. "
+    "Off by default.",
+)
 @click.option("--force", is_flag=True, help="Make all reports anew, also of captures that did not change.")
 @fail_on_options
 @lang_option
@@ -43,6 +49,7 @@ def batch(
     jobs: int | None,
     timeout: float | None,
     traces: bool,
+    replay: bool,
     force: bool,
     fail_on: FailOn,
 ) -> int:
@@ -52,7 +59,7 @@ def batch(
     The next run into the same folder reads only what changed.
     """
     reading = Reading(**{f.name: getattr(options, f.name) for f in fields(Reading)})
-    asked = Options(reading, options.thresholds, jobs, timeout, keep_traces=traces, force=force)
+    asked = Options(reading, options.thresholds, jobs, timeout, keep_traces=traces, replay=replay, force=force)
     with _progress() as told:
         result = run_batch(inputs, output, asked, told=told)
     _announce(result)

@@ -40,13 +40,17 @@ _SAVING_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is the same for all captures. `timeout` is in seconds a capture; `jobs` None is one a core."""
+    """What is the same for all captures. `timeout` is in seconds a capture; `jobs` None is one a core.
+
+    With `replay` the worst instance of each is replayed where that takes seconds.
+    """
 
     reading: Reading = field(default_factory=Reading)
     thresholds: Path | None = None
     jobs: int | None = None
     timeout: float | None = None
     keep_traces: bool = False
+    replay: bool = False
     force: bool = False
 
 
@@ -162,7 +166,15 @@ class _Run:
 
     def _made_with(self, capture: Capture) -> str:
         """Stands for all that a report depends on beside the bytes of its inputs."""
-        told = [__version__, language.current(), self._thresholds, asdict(capture.reading), capture.inputs, self._loads]
+        told = [
+            __version__,
+            language.current(),
+            self._thresholds,
+            asdict(capture.reading),
+            capture.inputs,
+            self._loads,
+            self._options.replay,
+        ]
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
     def _task(self, capture: Capture, old: Record | None) -> Task:
@@ -175,6 +187,7 @@ class _Run:
             lang=language.current(),
             thresholds=None if limits is None else limits.resolve(),
             known=None if old is None else old.inputs,
+            replay=self._options.replay,
         )
 
     def _report(self, capture: Capture) -> str:

@@ -29,7 +29,8 @@ _STEPS_IN = re.compile(r"(?<![\w.])/(?:[^\s/'\"]+/)+")
 class Task:
     """A capture to make a report of; `known` are the stamps of its last report, None where that must be made anew.
 
-    `report` and `trace` are names of files to make in `out`; `trace` is empty where none is wanted.
+    `report` and `trace` are names of files to make in `out`; `trace` is empty where none is wanted. With `replay` the worst instance is
+    replayed where `kvpm report` would do so unasked.
     """
 
     capture: Capture
@@ -39,6 +40,7 @@ class Task:
     lang: str
     thresholds: Path | None
     known: tuple[Stamp, ...] | None
+    replay: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """One line for a worker."""
@@ -48,6 +50,7 @@ class Task:
             "out": str(self.out), "report": self.report, "trace": self.trace, "lang": self.lang,
             "thresholds": None if self.thresholds is None else str(self.thresholds),
             "known": None if self.known is None else [asdict(s) for s in self.known],
+            "replay": self.replay,
         }  # fmt: skip
 
     @classmethod
@@ -59,6 +62,7 @@ class Task:
             out=Path(told["out"]), report=told["report"], trace=told["trace"], lang=told["lang"],
             thresholds=None if told["thresholds"] is None else Path(told["thresholds"]),
             known=None if told["known"] is None else tuple(Stamp(**s) for s in told["known"]),
+            replay=told["replay"],
         )  # fmt: skip
 
 
@@ -112,6 +116,7 @@ def _made(task: Task) -> dict[str, Any]:
     from analyzer.reading import InputOptions, ingested, opened
     from analyzer.report.data import build_report
     from analyzer.report.render import render_html
+    from analyzer.report.replay.make import replay_of
     from analyzer.report.write import write_report
 
     options = InputOptions(**asdict(task.capture.reading), thresholds=task.thresholds)
@@ -127,7 +132,9 @@ def _made(task: Task) -> dict[str, Any]:
             # the captures are what is done in parallel; and the same order of work gives the same last digit
             trace.con.execute("SET threads = 1")
             diagnosis = replace(diagnose(trace), trace=task.capture.name)
-            report = build_report(trace.con, diagnosis)
+            # one process: the captures are what is done in parallel
+            study = replay_of(trace, diagnosis, asked=None if task.replay else False, jobs=1)
+            report = build_report(trace.con, diagnosis, replay=study, inputs=task.capture.inputs)
             html = render_html(report, assets_beside=f"../{ASSETS}")
         if kept is not None:
             _keep(kept, task.out / TRACES / task.trace, task.capture.base)

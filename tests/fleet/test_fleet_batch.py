@@ -243,3 +243,10 @@ def test_steps_are_told_up_to_the_last(stage: Stage) -> None:
     steps: list[tuple[int, int, str]] = []
     run_batch([str(stage.captures)], stage.out, told=lambda s: steps.append((s.done, s.total, getattr(s.last, "name", ""))))
     assert steps == [(0, 3, ""), (1, 3, "a"), (2, 3, "b"), (3, 3, "c")]
+
+
+def test_reports_are_made_again_when_a_replay_is_asked_for_and_kept_after_that(stage: Stage) -> None:
+    stage.run()
+    assert stage.run(replay=True).made == 3
+    assert stage.run(replay=True).kept == 3
+    assert stage.run().made == 3
