@@ -19,7 +19,7 @@ from typing import Any, get_args, get_type_hints
 import click
 
 from analyzer import open_trace
-from analyzer.cli import cli
+from analyzer.cli.group import cli
 from analyzer.diagnosis.advice import Applies, entries, leaves
 from analyzer.diagnosis.conditions import Condition
 from analyzer.diagnosis.known import DERIVED

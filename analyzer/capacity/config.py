@@ -164,13 +164,17 @@ def _text_part(whole: Mapping[str, Any]) -> Mapping[str, Any]:
     return whole
 
 
+def config_file(path: str) -> Path:
+    """The file that `path` names: itself, or the one in a model's folder."""
+    file = Path(path)
+    return file / "config.json" if file.is_dir() else file
+
+
 def read_config(path: str) -> Config:
     """The configuration in a file, in a model's folder, or on standard input (`-`). KvpmError where there is none."""
     if path == "-":
         return Config(_parsed(sys.stdin.buffer.read(_MAX_BYTES + 1), "standard input"))
-    file = Path(path)
-    if file.is_dir():
-        file = file / "config.json"
+    file = config_file(path)
     try:
         with file.open("rb") as opened:
             data = opened.read(_MAX_BYTES + 1)

@@ -1,4 +1,4 @@
-"""The command line: one file per command, each a few lines over a library call.
+"""The command line's one door: runs a command, and says how it ended.
 
 Errors are printed here and nowhere else: one line of what was found, one of what to do.
 """
@@ -6,86 +6,103 @@ Errors are printed here and nowhere else: one line of what was found, one of wha
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import NoReturn
 
 import click
 
-from analyzer import __version__
-from analyzer.cli.batch import batch
-from analyzer.cli.capacity import capacity
-from analyzer.cli.compare import compare
-from analyzer.cli.demo import demo
-from analyzer.cli.diagnose import diagnose
-from analyzer.cli.formats import formats
-from analyzer.cli.ingest import ingest
-from analyzer.cli.metrics import metrics
-from analyzer.cli.replay import replay
-from analyzer.cli.report import report
-from analyzer.cli.sql import sql
 from analyzer.errors import ExitCode, KvpmError
 
-_HELP = """kvpm, the KV post-mortem: what broke time to first token?
-
-Reads what LLM servers left behind (SGLang and vLLM logs) and says whether the KV pool in HBM (L1) was the reason, or
-the reservation, a cap, prefill compute, a crash, or something that this capture cannot tell.
-
-Begin with: kvpm report server.log
-
-INPUT is a log file (packed with gzip, zstd, bzip2 or xz too), a folder, a glob, '-' for standard input, or a stored trace (NAME.kvtrace).
-
-Exit codes: 0 all read; 1 a --fail-on cause was found; 2 wrong usage; 3 nothing usable in the input; 4 an input could
-not be read to its end; 5 an internal error."""
+# What a shell reports of a process that ended by SIGINT, and by SIGPIPE.
+INTERRUPTED = 128 + signal.SIGINT
+READER_GONE = 141
 
 
-class _InOrder(click.Group):
-    """Lists the commands in the order in which one needs them."""
+class _Interrupt:
+    """Whether Ctrl-C came. A query or a library may make another exception of it on its way up, or none."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+    came = False
 
-
-@click.group(cls=_InOrder, help=_HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(__version__, "--version", prog_name="kvpm")
-def cli() -> None:
-    """The group all commands hang on."""
-
-
-for command in (report, batch, diagnose, compare, replay, capacity, ingest, sql, formats, metrics, demo):
-    cli.add_command(command)
+    def __call__(self, signum: int, frame: FrameType | None) -> NoReturn:
+        self.came = True
+        raise KeyboardInterrupt
 
 
 def main() -> NoReturn:
     """Run the command line and exit with its code."""
-    try:
-        code = cli.main(standalone_mode=False)
-        sys.stdout.flush()
+    with _interrupts() as interrupt:
+        try:
+            _open_streams()
+            # the commands load heavy libraries, and Ctrl-C may come by then
+            from analyzer.cli.group import cli
+
+            code = cli.main(standalone_mode=False)
+            sys.stdout.flush()
+        except BaseException as error:
+            if interrupt.came:
+                _interrupted()
+            _ended(error)
+        if interrupt.came:
+            _interrupted()
         sys.exit(code if isinstance(code, int) else ExitCode.OK)
-    except KvpmError as error:
-        _fail(error.message, error.hint, error.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        _fail("interrupted", "", 130)
-    except BrokenPipeError:
-        # the reader of our output went away, which is its right
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(ExitCode.OK)
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        _fail(f"{where}{error.strerror or error}", "check permissions, names and free space", ExitCode.INPUT_CUT)
-    except MemoryError:
-        _fail("out of memory", "give fewer inputs at once, or --since and --until", ExitCode.INTERNAL)
-    except Exception as error:
-        if os.environ.get("KVPM_DEBUG"):
-            raise
-        where = type(error).__name__
-        _fail(
-            f"internal error: {where}: {_first_line(error)}",
-            "set KVPM_DEBUG=1 to see where",
-            ExitCode.INTERNAL,
-        )
+
+
+@contextmanager
+def _interrupts() -> Iterator[_Interrupt]:
+    """Notes Ctrl-C, unless something else listens to it or it is to be ignored, as with nohup."""
+    interrupt = _Interrupt()
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:
+        yield interrupt
+        return
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _open_streams() -> None:
+    """A standard stream that was closed (`>&-`) reads or takes nothing."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  (as long as the process)
+
+
+def _ended(error: BaseException) -> NoReturn:
+    """Say why a command ended, and exit with the code for it."""
+    outside = error.__cause__ if isinstance(error.__cause__, KeyboardInterrupt | BrokenPipeError) else error
+    match outside:
+        case SystemExit():
+            raise outside
+        case KvpmError():
+            _fail(outside.message, outside.hint, outside.exit_code)
+        case click.ClickException():
+            outside.show()
+            sys.exit(outside.exit_code)
+        case click.Abort() | KeyboardInterrupt():
+            _interrupted()
+        case BrokenPipeError():
+            # what reads our output went away, which is its right; what Python still holds of it goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(READER_GONE)
+        case OSError():
+            where = f"{outside.filename}: " if outside.filename else ""
+            _fail(f"{where}{outside.strerror or outside}", "check permissions, names and free space", ExitCode.INPUT_CUT)
+        case MemoryError():
+            _fail("out of memory", "give fewer inputs at once, or --since and --until", ExitCode.INTERNAL)
+    if os.environ.get("KVPM_DEBUG"):
+        raise outside
+    told = f"internal error: {type(outside).__name__}: {_first_line(outside)}"
+    _fail(told, "set KVPM_DEBUG=1 to see where", ExitCode.INTERNAL)
+
+
+def _interrupted() -> NoReturn:
+    _fail("interrupted", "", INTERRUPTED)
 
 
 def _first_line(error: BaseException) -> str:

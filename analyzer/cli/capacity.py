@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from analyzer.capacity.config import read_config
+from analyzer.capacity.config import config_file, read_config
 from analyzer.capacity.elements import KV_DTYPES
 from analyzer.capacity.layers import model_of
 from analyzer.capacity.plan import Gpus
@@ -16,6 +16,7 @@ from analyzer.capacity.quantities import bytes_of, lengths_of, tokens_of
 from analyzer.capacity.reported import reported_pools
 from analyzer.capacity.text import text
 from analyzer.cli.lang import lang_option
+from analyzer.cli.options import refuse_input
 from analyzer.language import _
 from analyzer.report.write import refuse_existing, write_report
 
@@ -73,6 +74,7 @@ def capacity(
     """
     to_file = output is not None and str(output) != "-"
     if output is not None and to_file:
+        refuse_input(output, (), None if config == "-" else config_file(config), trace)
         refuse_existing(output, force=force)
     gpus = Gpus(tp, pp, dp, bytes_of(hbm) if hbm is not None else None)
     wanted = lengths_of(lengths) if lengths is not None else ()

@@ -86,7 +86,7 @@ def compare(
     itself: give --windows or --instances.
     """
     first, second = _two(inputs, windows, instances)
-    refuse_input(output, inputs)
+    refuse_input(output, inputs, thresholds)
     to_stdout = output is None or str(output) == "-"
     if output is not None and not to_stdout and output.suffix.lower() not in ((".json",) if as_json else (".html", ".htm")):
         wanted, hint = ("JSON", "name a .json file") if as_json else ("an HTML page", "name a .html file, or add --json for a .json file")

@@ -33,7 +33,7 @@ def diagnose(
     fail_on: FailOn,
 ) -> int:
     """Say what happened: verdict, peaks and the checklist, in the terminal or as JSON."""
-    refuse_input(output, inputs)
+    refuse_input(output, inputs, options.thresholds)
     if output is not None and str(output) != "-":
         refuse_existing(output, force=force)
     with opened(inputs, options) as (trace, read):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from analyzer.cli.terminal import Console
 from analyzer.formats.load import registry
 from analyzer.formats.match import Match, attempts, key_reports, match_line
 from analyzer.sources.wrappers import unwrap

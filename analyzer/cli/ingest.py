@@ -9,9 +9,10 @@ import click
 
 from analyzer.cli.options import ingested, input_options
 from analyzer.cli.prometheus import ServerOptions, server_options
+from analyzer.errors import KvpmError
 from analyzer.ingestion import default_trace_name
 from analyzer.reading import InputOptions
-from analyzer.sources.discover import is_trace
+from analyzer.sources.discover import find_inputs, is_trace
 
 
 @click.command()
@@ -35,6 +36,7 @@ def ingest(inputs: tuple[str, ...], options: InputOptions, server: ServerOptions
         raise click.UsageError("Give an INPUT, or a server with --prometheus.")
     trace = output or default_trace_name(inputs or ("prometheus",))
     if force and is_trace(trace):
+        _refuse_inside(trace, inputs)
         shutil.rmtree(trace)
     result = ingested(inputs, trace, options, live)
     click.echo(str(trace))
@@ -51,3 +53,10 @@ def ingest(inputs: tuple[str, ...], options: InputOptions, server: ServerOptions
                 f"    {r['offset_s']:+g} s added to its times ({r['offset_from']}{'; ' + r['offset_basis'] if r['offset_basis'] else ''})"
             )
     return result.exit_code
+
+
+def _refuse_inside(trace: Path, inputs: tuple[str, ...]) -> None:
+    """What is to be read is not removed with the trace that is made anew."""
+    for found in find_inputs(inputs):
+        if found.path is not None and found.path.resolve().is_relative_to(trace.resolve()):
+            raise KvpmError(f"{found.path} lies in {trace}, which --force removes", hint="name another trace for -o")

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from analyzer.cli.terminal import Console
 from analyzer.errors import KvpmError
 from analyzer.formats.metrics import ENGINES, Metric, catalogue, lookup
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from analyzer.ingestion import Progress as ProgressCallback
 from analyzer.ingestion import ingest as ingest_library
 from analyzer.language import _
 from analyzer.reading import InputOptions
-from analyzer.sources.discover import Input
+from analyzer.sources.discover import STDIN, Input, find_inputs, is_trace
 from analyzer.trace.reader import Trace
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -93,13 +94,37 @@ def input_options(*, window: bool) -> Callable[[F], F]:
     return decorate
 
 
-def refuse_input(output: Path | None, inputs: Sequence[str]) -> None:
-    """The evidence is not written over, whatever --force says."""
-    if output is None or str(output) == "-" or not output.exists():
+# How a page, a PDF and a picture begin; no page is evidence.
+_PAGES = (b"<!doctype html", b"%pdf", b"<svg")
+
+
+def refuse_input(output: Path | None, inputs: Sequence[str], *files: Path | None) -> None:
+    """What is read is not written over, whatever --force says: INPUT, what lies in it, and other `files` that options name.
+
+    A page that an earlier run left in a folder of INPUT may be made anew. Raises KvpmError.
+    """
+    if output is None or str(output) == STDIN or not output.is_file():
         return
-    for given in inputs:
-        if given != "-" and Path(given).exists() and output.samefile(given):
-            raise KvpmError(f"{output} is an input", hint="name another file for -o")
+    read = [Path(given) for given in inputs if given != STDIN] + [file for file in files if file is not None]
+    if any(path.exists() and output.samefile(path) for path in read):
+        raise KvpmError(f"{output} is an input", hint="name another file for -o")
+    inside = next((path for path in read if path.is_dir() and output.resolve().is_relative_to(path.resolve())), None)
+    if inside is not None and is_trace(inside):
+        raise KvpmError(f"{output} is a part of {inside}, which is an input", hint="name a file outside of it for -o")
+    if not _is_page(output) and any(
+        i.path is not None and output.samefile(i.path) for i in find_inputs([i for i in inputs if _holds_more(i)])
+    ):
+        raise KvpmError(f"{output} is an input, or would be one", hint="name a file for -o that INPUT does not hold")
+
+
+def _holds_more(given: str) -> bool:
+    """Whether one of INPUT stands for several files, a folder or a pattern."""
+    return given != STDIN and (Path(given).is_dir() or not os.path.lexists(given)) and not is_trace(Path(given))
+
+
+def _is_page(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(64).lstrip().lower().startswith(_PAGES)
 
 
 def ingested(inputs: Sequence[str], trace: Path, options: InputOptions, live: Sequence[Input] = ()) -> IngestResult:

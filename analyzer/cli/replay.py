@@ -114,7 +114,7 @@ def replay(
     given = Given.read(settings, step_time, engine)
     named = [str(workload)] if workload is not None else list(inputs)
     for file in (output, steps, requests):
-        refuse_input(file, named)
+        refuse_input(file, named, settings, step_time)
         if file is not None and str(file) != "-":
             refuse_existing(file, force=force)
     read = ExitCode.OK

@@ -81,7 +81,7 @@ def report(
     if picture == target:
         raise KvpmError(f"{target} cannot be the report and its picture", hint="name another file for --picture")
     for file in (target, picture):
-        refuse_input(file, inputs)
+        refuse_input(file, inputs, options.thresholds)
         if file is not None and not (file == target and to_stdout):
             refuse_existing(file, force=force)
     data, diagnosis, read = report_data(inputs, options, replay=replay)

@@ -10,7 +10,7 @@ from browser_pages import Tabs, assert_quiet, unfold
 from hostile_capture import write_capture
 from hostile_checks import FORBIDDEN, FOREIGN, SHOWN_TEXT
 
-from analyzer.cli import cli
+from analyzer.cli.group import cli
 
 pytestmark = pytest.mark.browser
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import analyzer.cli.group  # noqa: F401  (main loads it, and what is set below is set in its modules)
 from analyzer.cli import main
 
 Run = Callable[..., tuple[int, str, str]]

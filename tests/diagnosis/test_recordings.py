@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from diagnosing import causes, diagnosis_of
 
-from analyzer.cli import cli
+from analyzer.cli.group import cli
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 NAMES = sorted(p.parent.name for p in SAMPLES.glob("*/expected.json"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from analyzer import docs
-from analyzer.cli import cli
+from analyzer.cli.group import cli
 from analyzer.diagnosis.questions import questions
 from analyzer.trace.reader import sql_files
 from analyzer.trace.schema import TABLES

@@ -13,7 +13,7 @@ from typing import get_args
 
 import pytest
 
-from analyzer.cli import cli
+from analyzer.cli.group import cli
 from analyzer.diagnosis import causes
 from analyzer.diagnosis.model import Cause
 from analyzer.diagnosis.questions import questions

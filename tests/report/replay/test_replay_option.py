@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analyzer.cli import cli
+from analyzer.cli.group import cli
 from analyzer.errors import ExitCode, KvpmError
 from analyzer.replay.case import build
 from analyzer.replay.model import Change
