@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from analyzer.replay.case.cached_counts import split_cached
 from analyzer.replay.case.first_admissions import Admission, first_ones
-from analyzer.replay.case.from_sglang_lines import split_cached
 from analyzer.replay.case.pool_seen import PoolSeen, Report, Shared
 from analyzer.replay.case.prefixes import by_cached_tokens, by_hit_share_and_pool
 from analyzer.replay.case.told import Told

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import combinations_with_replacement, groupby
-from math import prod
+from itertools import groupby
 from typing import Any
 
 import duckdb
 import numpy as np
 
+from analyzer.replay.case.cached_counts import evenly, split_cached
 from analyzer.replay.case.first_admissions import Admission, first_ones
 from analyzer.replay.case.residence import Rate, outputs
 from analyzer.replay.case.seen import Seen
@@ -25,9 +25,6 @@ _LEAST_LINES = 5
 _NOT_THE_SAME = 0.05
 # So many lines with one request, before and after, tell which counts of cached tokens are usual at the time.
 _NEAR = 20
-# More requests in a line, or more counts, are too many to try.
-_MOST_TOGETHER = 8
-_MOST_COUNTS = 5
 
 # Lines of one reporting rank, with retractions between them.
 _LINES = """
@@ -120,27 +117,8 @@ def cached_tokens(told: Admitted, start: datetime, prompts: Sequence[int]) -> li
         near = Counter(tokens for _line, tokens in alone[max(0, at - _NEAR) : at + _NEAR])
         # most versions do not count in a line what retracted requests find
         split = split_cached(total, len(members), near) or split_cached(total, members[0].together, near)
-        found += (split or _evenly(total, members[0].together))[: len(members)]
+        found += (split or evenly(total, members[0].together))[: len(members)]
     return (found + [0] * n)[:n]
-
-
-def split_cached(total: int, n: int, near: Counter[int]) -> list[int]:
-    """`total` cached tokens as the counts of `n` requests; empty where no counts sum to it that are usual (`near`: how often each was).
-
-    The likeliest such counts, the least first, since who came first computed it.
-    """
-    if not total:
-        return [0] * n
-    if n == 1:
-        return [total] if total in near else []
-    counts = sorted(near, key=lambda tokens: (-near[tokens], tokens))[:_MOST_COUNTS]
-    likely = {0: 0.5, **{tokens: near[tokens] + 0.5 for tokens in counts}}
-    sums = [c for c in combinations_with_replacement(sorted(likely), n) if sum(c) == total] if n <= _MOST_TOGETHER else []
-    return list(max(sums, key=lambda c: prod(likely[tokens] for tokens in c))) if sums else []
-
-
-def _evenly(total: int, n: int) -> list[int]:
-    return [total * (k + 1) // n - total * k // n for k in range(n)]
 
 
 def _lines(con: duckdb.DuckDBPyConnection, instance: str, run_id: str) -> list[dict[str, Any]]:

@@ -9,8 +9,9 @@ import duckdb
 
 from analyzer.diagnosis.diagnose import rows
 from analyzer.language import _
+from analyzer.replay.case import from_sglang_lines, from_vllm_counters
 from analyzer.replay.case.contents import contents_of
-from analyzer.replay.case.from_sglang_lines import admitted, cached_tokens
+from analyzer.replay.case.from_sglang_lines import admitted
 from analyzer.replay.case.pool_seen import PoolSeen, pool_seen
 from analyzer.replay.case.prefixes import by_cached_tokens, by_equal_prompts, by_hashes, by_hit_share, by_hit_share_and_pool
 from analyzer.replay.case.requests import Records
@@ -25,8 +26,8 @@ LEAST_HIT_SHARE = 0.01
 
 def recorded(con: duckdb.DuckDBPyConnection, instance: str, run_id: str, found: Records, settings: Settings) -> Workload:
     """The requests of `found` with the prefixes they share; notes say what is not as recorded."""
-    if isinstance(settings, Sglang) and settings.prefix_caching:
-        found = _told_by_lines(con, instance, run_id, found, settings)
+    if settings.prefix_caching:
+        found = _with_cached_tokens(con, instance, run_id, found, settings)
     pool = pool_seen(con, instance, run_id, found.start, settings) if found.start is not None else None
     requests, said, rebuilt = with_prefixes(found, prefix_caching=settings.prefix_caching, pool=pool)
     if settings.prefix_caching and not any(r.prefix for r in requests) and all(t.cached_tokens is None for t in found.told):
@@ -61,12 +62,16 @@ def _rebuilt_said(pool: PoolSeen | None) -> str:
     return _("which requests share a prefix was rebuilt from the tokens they found cached and from how much of the pool they held together")
 
 
-def _told_by_lines(con: duckdb.DuckDBPyConnection, instance: str, run_id: str, found: Records, settings: Sglang) -> Records:
-    """The same with what each request found cached, where the records do not say it and the prefill lines do."""
+def _with_cached_tokens(con: duckdb.DuckDBPyConnection, instance: str, run_id: str, found: Records, settings: Settings) -> Records:
+    """The same with what each request found cached, where the records do not say it and prefill lines or counters do."""
     if found.start is None or any(t.cached_tokens is not None or t.hashes for t in found.told):
         return found
-    lines = admitted(con, instance, run_id, settings)
-    cached = cached_tokens(lines, found.start, [t.request.prompt_tokens for t in found.told]) if lines is not None else None
+    prompts = [t.request.prompt_tokens for t in found.told]
+    if isinstance(settings, Sglang):
+        lines = admitted(con, instance, run_id, settings)
+        cached = from_sglang_lines.cached_tokens(lines, found.start, prompts) if lines is not None else None
+    else:
+        cached = from_vllm_counters.cached_tokens(con, instance, run_id, found.start, prompts, settings.block_tokens)
     if cached is None:
         return found
     told = tuple(replace(t, cached_tokens=min(c, t.request.prompt_tokens)) for t, c in zip(found.told, cached, strict=True))
