@@ -12,7 +12,6 @@ from markupsafe import Markup
 
 from analyzer import language
 from analyzer.language import _
-from analyzer.replay import words as replay_words
 from analyzer.report import charts, fmt, parts, source_words
 from analyzer.report.assets import report_assets
 from analyzer.report.explore.whole import Explore
@@ -79,7 +78,6 @@ def environment() -> Environment:
         explore_page=_explore_page,
         svg_ladder=draw.render_ladder,
         svg_rung=draw.rung_swatch,
-        replay_wait=replay_words.seconds,
     )
     return env
 

@@ -14,7 +14,6 @@ from markupsafe import Markup
 
 from analyzer import language
 from analyzer.language import _
-from analyzer.replay import words as replay_words
 from analyzer.report import fmt, source_words
 from analyzer.report.forms.markdown_text import cell_code, code, escaped
 from analyzer.report.model import ReportData
@@ -57,7 +56,6 @@ def _environment() -> Environment:
         span=lambda window: fmt.span(window.start, window.end),
         sentences=fmt.sentences,
         listed=fmt.listed,
-        wait=replay_words.seconds,
         totals=source_words.totals,
         plural=fmt.plural,
         numbers=lambda numbers: _(", ").join(map(str, numbers)),

@@ -149,7 +149,7 @@ def _fit(measure: Measure, engine: str) -> FitRow:
         observed=value(measure.observed),
         replayed=value(measure.replayed),
         error="" if measure.error is None else fmt.share(_rounded(measure.error)),
-        bias="" if bias is None else ("\u2212" if bias < 0 else "+" if bias > 0 else "") + fmt.share(abs(bias)),
+        bias="" if bias is None else ("-" if bias < 0 else "+" if bias > 0 else "") + fmt.share(abs(bias)),
         bound=_("up to {share}", share=fmt.share(measure.bound)),
         fits=measure.fits,
     )

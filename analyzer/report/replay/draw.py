@@ -10,13 +10,19 @@ from markupsafe import Markup
 from analyzer.language import _
 from analyzer.report import fmt
 from analyzer.report.charts import DRAWING_WIDTH, axis_label, element, nice_ticks
+from analyzer.report.replay.ladder import round_times
 from analyzer.report.replay.model import Ladder, Rung
 
 HEIGHT = 170
 _ABOVE, _BELOW = 14, 6
+# A wait is written beside its mark where no other one stands there: pixels of a line and of a sign, on the narrowest of drawings that
+# stand side by side.
+_LINE, _SIGN, _NARROW = 13, 6.4, 290
 # Two labels under the axis are this far apart, in per cent of the width; on narrow screens, twice.
 _APART = 12.0
 _MARGIN = 3.0
+# Lines of a logarithmic grid.
+_LINES = 8
 
 
 def render_ladder(ladder: Ladder, *, uid: str) -> Markup:
@@ -30,6 +36,7 @@ def render_ladder(ladder: Ladder, *, uid: str) -> Markup:
     box = {"width": "100%", "height": HEIGHT, "viewBox": f"0 0 {DRAWING_WIDTH:.0f} {HEIGHT}", "preserveAspectRatio": "none"}
     parts.append(element("svg", box, *(_curves(ladder, x, y) or [Markup("")])))
     parts += [_mark(rung, x(rung), y) for rung in ladder.rungs if rung.p99_s is not None]
+    parts += _waits(ladder.rungs, x, y)
     names = {"role": "img", "aria-labelledby": f"{uid}-t {uid}-d"}
     picture = element(
         "svg",
@@ -70,10 +77,11 @@ def _grid(ladder: Ladder, y: Callable[[float], float]) -> Iterator[Markup]:
 def _ticks(ladder: Ladder) -> tuple[float, ...]:
     if not ladder.floor_s:
         return nice_ticks(ladder.top_s)
-    first, last = round(math.log10(ladder.floor_s)), round(math.log10(ladder.top_s))
-    # At most five lines.
-    step = max(1, math.ceil((last - first) / 5))
-    return tuple(10.0**power for power in range(first, last + 1, step))
+    every = round_times(ladder.floor_s, ladder.top_s)
+    if len(every) <= _LINES:
+        return every
+    decades = [t for t in every if math.isclose(math.log10(t) % 1, 0.0, abs_tol=1e-9)]
+    return tuple(decades[:: math.ceil(len(decades) / _LINES)])
 
 
 def _curves(ladder: Ladder, x: Callable[[Rung], float], y: Callable[[float], float]) -> list[Markup]:
@@ -119,11 +127,39 @@ def _mark(rung: Rung, x: float, y: Callable[[float], float]) -> Markup:
     return element("use", {"class": css, "href": "#mark-triangle" if endless else "#mark-dot", **place}, element("title", None, rung.hint))
 
 
+def _waits(rungs: Sequence[Rung], x: Callable[[Rung], float], y: Callable[[float], float]) -> Iterator[Markup]:
+    """The waits beside their marks; the present one first, then the ends, then what has room. One without end is a triangle."""
+    taken: list[tuple[float, float, float]] = []
+    for rung in _by_weight(rungs):
+        if rung.p99_s is None or not math.isfinite(rung.p99_s):
+            continue
+        at, mark = x(rung), y(rung.p99_s)
+        width = 100 * _SIGN * len(rung.p99) / _NARROW
+        anchor = _anchor(at, width)
+        left = at - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+        for base in (mark - 8, mark + 16):
+            if _LINE <= base <= HEIGHT and not any(
+                left < end and left + width > begin and abs(base - other) < _LINE for begin, end, other in taken
+            ):
+                taken.append((left, left + width, base))
+                place = {"x": f"{at:.2f}%", "y": round(base, 2), "text-anchor": anchor}
+                yield element("text", {"class": "wait" if rung.trusted else "wait doubtful", **place}, rung.p99)
+                break
+
+
+def _by_weight(rungs: Sequence[Rung]) -> list[Rung]:
+    return sorted(rungs, key=lambda r: (not r.now, r not in (rungs[0], rungs[-1])))
+
+
+def _anchor(at: float, width: float) -> str:
+    """So that a text of `width` per cent stays inside."""
+    return "start" if at < width / 2 else "end" if at + width / 2 > 100 else "middle"
+
+
 def _labels(rungs: Sequence[Rung], x: Callable[[Rung], float]) -> Markup:
     """Factors, and below them tokens; the present size first, then the ends, then what has room."""
-    order = sorted(rungs, key=lambda r: (not r.now, r not in (rungs[0], rungs[-1])))
     shown: list[tuple[Rung, bool]] = []
-    for rung in order:
+    for rung in _by_weight(rungs):
         gaps = [abs(x(rung) - x(other)) for other, _wide in shown]
         if all(gap >= _APART for gap in gaps):
             wide = all(abs(x(rung) - x(other)) >= 2 * _APART for other, narrow in shown if not narrow)

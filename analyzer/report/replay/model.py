@@ -57,10 +57,13 @@ class FitRow:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """P99 TTFT at one size of a pool. `p99_s` is infinite where requests never get a first token; `now` marks the size it ran with."""
+    """P99 TTFT at one size of a pool; `p99` is how it is written. `p99_s` is infinite where requests never get a first token; `now`
+    marks the size it ran with.
+    """
 
     tokens: float
     label: str
+    p99: str
     p99_s: float | None
     low_s: float | None
     high_s: float | None
@@ -86,16 +89,18 @@ class Ladder:
 class WhatIfRow:
     """One replay with something changed; the row of the unchanged one has no `command` and no `against`.
 
-    `band` is the range of P99 TTFT in words, `against` its change against the unchanged replay, `notes` what else is to be known,
-    `doubt` why it is not trusted.
+    `p99` and `p50` are the waits as they are written, empty where they are not known. `band` is the range of P99 TTFT in words,
+    `against` its change against the unchanged replay, `notes` what else is to be known, `doubt` why it is not trusted.
     """
 
     change: str
     command: str
+    p99: str
     p99_s: float | None
     low_s: float | None
     high_s: float | None
     band: str
+    p50: str
     p50_s: float | None
     retractions: int
     max_waiting: int

@@ -115,7 +115,7 @@ def test_a_ladder_holds_each_size_once_and_the_present_one() -> None:
     assert [r.tokens for r in l2.rungs] == [0.0, L2_TOKENS, 2 * L2_TOKENS]
     assert [r.now for r in l2.rungs] == [False, True, False]
     assert l1.rungs[3].p99_s == 38.9
-    assert (l1.floor_s, l1.top_s) == (l2.floor_s, l2.top_s) == (1.0, 1000.0)
+    assert (l1.floor_s, l1.top_s) == (l2.floor_s, l2.top_s) == (1.0, 200.0)
     assert not l1.rungs[0].trusted
     assert "never" in l1.rungs[0].hint
     assert "not trusted" in l1.rungs[0].hint
@@ -123,7 +123,29 @@ def test_a_ladder_holds_each_size_once_and_the_present_one() -> None:
 
 def test_waits_of_one_size_have_an_axis_from_zero() -> None:
     (l1,) = ladders(study(what_ifs=(what_if("l1_tokens", 2.0, 20.0),)))
-    assert (l1.floor_s, l1.top_s) == (0.0, 40.0)
+    # the error of the P50 is half: the present P99 may be 38.9 s / (1 - 0.532)
+    assert l1.rungs[0].high_s == pytest.approx(83.1, abs=0.05)
+    assert (l1.floor_s, l1.top_s) == (0.0, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "ends", "lines"),
+    [
+        (9.7, 223.0, (5.0, 500.0), ["5 s", "10 s", "20 s", "50 s", "100 s", "200 s", "500 s"]),
+        (2.0, 50.0, (2.0, 50.0), ["2 s", "5 s", "10 s", "20 s", "50 s"]),
+        (0.21, 9_000.0, (0.2, 10_000.0), ["1 s", "10 s", "100 s", "1k s", "10k s"]),
+    ],
+)
+def test_waits_far_apart_have_a_logarithmic_axis_that_begins_and_ends_near_them(
+    least: float, most: float, ends: tuple[float, float], lines: list[str]
+) -> None:
+    made = (what_if("l1_tokens", 0.5, most), what_if("l1_tokens", 2.0, least))
+    made = tuple(replace(w, low_s=None, high_s=None) for w in made)
+    unknown = replace(study().calibration, measures=())
+    (ladder,) = ladders(study(what_ifs=made, unchanged=replace(study().unchanged, ttft_p99_s=least), calibration=unknown))
+    assert (ladder.floor_s, ladder.top_s) == ends
+    drawn = re.findall(r'class="tick" x="-6"[^>]*>([^<]+)<', str(render_ladder(ladder, uid="u")))
+    assert drawn == lines
 
 
 def test_without_an_l2_there_is_one_ladder_and_without_a_change_none() -> None:
@@ -169,3 +191,40 @@ def test_all_waits_without_end_can_be_drawn() -> None:
     svg = str(render_ladder(ladder, uid="u"))
     assert svg.count("#mark-triangle") == 1
     assert "nan" not in svg
+
+
+def test_the_present_size_has_the_error_of_all_others() -> None:
+    l1, l2 = ladders(study())
+    for now in (l1.rungs[3], l2.rungs[1]):
+        assert now.low_s is not None
+        assert now.high_s is not None
+        assert now.low_s < 38.9 < now.high_s
+
+
+def waits(svg: str) -> list[tuple[float, float, float]]:
+    """Left, right and baseline of each wait beside its mark, in pixels of a narrow drawing."""
+    found = []
+    for x, base, anchor, text in re.findall(r'class="wait[^"]*" x="([\d.]+)%" y="([\d.]+)" text-anchor="(\w+)">([^<]+)<', svg):
+        width, at = 6.4 * len(text), 2.9 * float(x)
+        left = at - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+        found.append((left, left + width, float(base)))
+    return found
+
+
+def test_the_waits_stand_beside_their_marks_and_do_not_overprint() -> None:
+    l1, l2 = ladders(study())
+    drawn = [waits(str(render_ladder(ladder, uid="u"))) for ladder in (l1, l2)]
+    # seven of eight are waits, of which those that are close together at the right are one
+    assert [len(d) for d in drawn] == [6, 3]
+    for boxes in drawn:
+        for i, (left, right, base) in enumerate(boxes):
+            assert left >= 0
+            assert right <= 290
+            assert not [o for o in boxes[:i] if left < o[1] and o[0] < right and abs(base - o[2]) < 13]
+    svg = str(render_ladder(l1, uid="u"))
+    for wait in ("38.9\u00a0s", "2.1\u00a0s"):
+        assert f">{wait}</text>" in svg
+
+
+def test_no_pool_is_called_off() -> None:
+    assert [r.label for r in ladders(study())[1].rungs] == ["off", "now", "×2"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -26,6 +28,7 @@ from analyzer.report.data import build_report
 from analyzer.report.forms.data_json import render_json
 from analyzer.report.forms.markdown import render_markdown
 from analyzer.report.model import ReportData
+from analyzer.report.render import render_html
 from analyzer.report.replay.data import Told
 from analyzer.report.replay.make import replay_of
 from analyzer.report.replay.model import Failed, LeftOut
@@ -63,6 +66,25 @@ def test_markdown_keeps_hostile_text_text(told: Told) -> None:
     part = render_markdown(report(told))
     assert "<img" not in part
     assert "<img" not in MarkdownIt("commonmark", {"html": True}).render(part)
+
+
+def test_all_forms_write_the_same_numbers() -> None:
+    told = report(study())
+    html = re.sub(r"<[^>]*>", " ", render_html(told))
+    page, markdown = (" ".join(unescape(form).split()) for form in (html, render_markdown(told)))
+    document = json.loads(render_json(told))["replay"]["study"]
+    for row in document["rows"]["rows"]:
+        written = [" ".join(value.split()) for value in (row["p99"], row["band"], row["against"]) if value]
+        assert row["p99"]
+        for value in written:
+            assert value in page
+            assert value in markdown
+    for rung in (r for ladder in document["ladders"] for r in ladder["rungs"]):
+        assert " ".join(rung["p99"].split()) in markdown
+    for fit in document["fits"]:
+        for value in (fit["observed"], fit["replayed"], fit["error"]):
+            assert " ".join(value.split()) in page
+            assert " ".join(value.split()) in markdown
 
 
 def test_markdown_without_a_replay_says_nothing() -> None:

@@ -170,7 +170,7 @@ def test_what_was_not_observed_is_not_told_as_fitting() -> None:
     cells = [text(row) for row in re.findall(r"<tr>(.*?)</tr>", fit, re.DOTALL)]
     assert "Requests running, mean not reported 25.7 requests – – cannot tell up to 15 %" in cells
     assert any(c.startswith("TTFT P50 6 s 9 s 50 % +50 % no") for c in cells)
-    assert any(c.startswith("TTFT P99 40.2 s 38.9 s 3.2 % −3.2 % yes") for c in cells)
+    assert any(c.startswith("TTFT P99 40.2 s 38.9 s 3.2 % -3.2 % yes") for c in cells)
 
 
 def test_retractions_are_preemptions_of_vllm() -> None:
@@ -260,3 +260,19 @@ def test_the_section_speaks_chinese(told: Told) -> None:
         found = text_of(section(page(told)))
     assert CHINESE.search(found) or not isinstance(told, Study)
     assert [t for t in set(english()) if t in found] == []
+
+
+def test_the_unchanged_row_says_what_was_observed_and_a_row_that_is_the_same_that_it_changes_nothing() -> None:
+    plain = study()
+    same = replace(WHAT_IFS[8], outcome=plain.unchanged)
+    found = dict(zip(("unchanged", "l2", "l1"), rows(page(replace(plain, what_ifs=(same, what_if("l1_tokens", 2.0, 39.9))))), strict=True))
+    assert found["unchanged"][1].endswith("40.2\u00a0s was observed".replace("\u00a0", " "))
+    # the same error as of all others
+    assert "26.5 s to 1 min 23 s" in found["unchanged"][1]
+    assert [("changes nothing" in said) for _css, said in found.values()] == [False, True, False]
+
+
+def test_nothing_is_said_to_change_nothing_where_no_wait_is_known() -> None:
+    plain = study()
+    silent = replace(plain.unchanged, ttft_p50_s=None, ttft_p99_s=None)
+    assert "changes nothing" not in page(replace(plain, unchanged=silent, what_ifs=(replace(WHAT_IFS[8], outcome=silent),)))
