@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
@@ -10,11 +11,14 @@ import duckdb
 
 from analyzer.diagnosis.case import Row
 from analyzer.language import _, ngettext
+from analyzer.replay.case.never_reached import never_reached
 from analyzer.replay.case.told import Told
 from analyzer.replay.workload import Request
 
 # A request that went wrong sooner than this, without a token, was turned away before the scheduler.
 _TURNED_AWAY_S = 1.0
+# Answers that say so: a request that is wrong, or that there is no room for.
+_TURNED_AWAY = re.compile("http_(4..|503)")
 # Of those that ended, at least this share used up its limit: then the others will too.
 _USED_UP = 0.95
 _KNOWN_SHARE = 0.5
@@ -56,7 +60,7 @@ class Records:
 def records(con: duckdb.DuckDBPyConnection, instance: str, run_id: str | None) -> Records | None:
     """What request records tell of a run (of all with None); None where too few of them say when they came and how long they were."""
     everything = _rows(con, instance, run_id)
-    served = [r for r in everything if not _turned_away(r)]
+    served = _served(con, instance, run_id, everything)
     placed = [r for r in served if r["arrival_ts"] is not None]
     if not placed or len(placed) < _KNOWN_SHARE * len(served) or _known(placed, "prompt_tokens") < _KNOWN_SHARE * len(placed):
         return None
@@ -105,12 +109,22 @@ def _known(found: list[Row], column: str) -> int:
     return sum(r[column] is not None for r in found)
 
 
+def _served(con: duckdb.DuckDBPyConnection, instance: str, run_id: str | None, everything: list[Row]) -> list[Row]:
+    """Those that were a load on the engine: all but failed ones without a token that never reached it, as far as anything tells."""
+    failed = [r for r in everything if r["status"] == "error" and not r["answered"] and not r["output_tokens"]]
+    away = {id(r): _turned_away(r) for r in failed}
+    slow = [r for r in failed if r["arrival_ts"] is not None and (r["e2e_s"] or 0.0) >= _TURNED_AWAY_S]
+    if run_id is not None and slow:
+        others = [r for r in everything if r["arrival_ts"] is not None and id(r) not in away]
+        for i, never in never_reached(con, instance, run_id, others, slow).items():
+            away[id(slow[i])] = never
+    return [r for r in everything if not away.get(id(r), False)]
+
+
 def _turned_away(row: Row) -> bool:
-    """Whether it never reached the scheduler: no token, and refused at once or with an answer that says so."""
-    if row["status"] != "error" or row["answered"] or row["output_tokens"]:
-        return False
-    error = row["error"] or ""
-    return error.startswith("http_") or (error != "timeout" and (row["e2e_s"] is None or row["e2e_s"] < _TURNED_AWAY_S))
+    """Whether a failed request was refused by its own record: at once, or with an answer that says so."""
+    at_once = row["error"] != "timeout" and (row["e2e_s"] or 0.0) < _TURNED_AWAY_S
+    return at_once or _TURNED_AWAY.fullmatch(row["error"] or "") is not None
 
 
 class _Lengths:
