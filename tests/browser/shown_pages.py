@@ -24,25 +24,36 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 
 
-def report_of(given: Sequence[Path], folder: Path, languages: Sequence[str] = LANGUAGES) -> dict[str, str]:
-    """The report of `given` in each language, from one trace kept in `folder`."""
+class Rendered(dict[str, str]):
+    """The report of a stored trace by language, each rendered when it is first asked for: that takes seconds."""
+
+    def __init__(self, trace: Path, scratch: TemporaryDirectory[str] | None = None) -> None:
+        super().__init__()
+        self._trace = trace
+        # a folder of its own is there as long as this is
+        self._scratch = scratch
+
+    def __missing__(self, language: str) -> str:
+        with use(language), open_trace(self._trace) as opened:
+            page = self[language] = render_html(build_report(opened.con, diagnose(opened)))
+        return page
+
+
+def report_of(given: Sequence[Path], folder: Path, scratch: TemporaryDirectory[str] | None = None) -> Rendered:
+    """The report of `given` by language, from one trace kept in `folder`."""
     trace = folder / "incident.kvtrace"
     ingest([str(path) for path in given], trace)
-    pages = {}
-    for language in languages:
-        with use(language), open_trace(trace) as opened:
-            pages[language] = render_html(build_report(opened.con, diagnose(opened)))
-    return pages
+    return Rendered(trace, scratch)
 
 
 @cache
-def shown(kind: str) -> dict[str, str]:
-    """One of KINDS in each language; made once in a process."""
-    with TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        given = [SAMPLES / name for name in KINDS[kind]]
-        if not given:
-            given = [folder / "pod-a" / "server.log"]
-            given[0].parent.mkdir()
-            given[0].write_text(TOO_LITTLE, encoding="utf-8")
-        return report_of(given, folder)
+def shown(kind: str) -> Rendered:
+    """One of KINDS by language; each made once in a process."""
+    scratch = TemporaryDirectory()
+    folder = Path(scratch.name)
+    given = [SAMPLES / name for name in KINDS[kind]]
+    if not given:
+        given = [folder / "pod-a" / "server.log"]
+        given[0].parent.mkdir()
+        given[0].write_text(TOO_LITTLE, encoding="utf-8")
+    return report_of(given, folder, scratch)

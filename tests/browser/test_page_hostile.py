@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from hostile_capture import ATTACKS, write_capture
 from hostile_checks import DATA, FORBIDDEN, FOREIGN, SHOWN_TEXT
 from playwright.sync_api import Page
 from report_fakes import hostile
-from shown_pages import LANGUAGES, report_of
+from shown_pages import Rendered, report_of
 
 from analyzer.report import fmt
 from analyzer.report.data import build_report
@@ -20,25 +22,32 @@ from analyzer.report.render import render_html
 
 pytestmark = pytest.mark.browser
 
+# the same templates with other words: the second language is more of the same
+LANGUAGES = ("en", pytest.param("zh", marks=pytest.mark.thorough))
+TabOf = Callable[[str], Page]
+
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
     folder = tmp_path_factory.mktemp("hostile")
     return report_of(write_capture(folder / "capture"), folder)
 
 
 @pytest.fixture(scope="module")
-def tabs(page_of: Tabs, pages: dict[str, str]) -> dict[str, Page]:
-    """The report in each language, with all that is folded opened and the charts drawn."""
-    found = {}
-    for language, html in pages.items():
-        tab = found[language] = page_of(html)
+def tab_of(page_of: Tabs, pages: Rendered) -> TabOf:
+    """The report in a language, with all that is folded opened and the charts drawn."""
+
+    @cache
+    def opened(language: str) -> Page:
+        tab = page_of(pages[language])
         unfold(tab)
         explore = tab.locator("#explore")
         if explore.count():
             explore.scroll_into_view_if_needed()
             tab.locator("#explore canvas").first.wait_for()
-    return found
+        return tab
+
+    return opened
 
 
 def strings(value: Any) -> list[str]:
@@ -51,16 +60,16 @@ def strings(value: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_nothing_of_an_attack_runs_or_becomes_an_element(tabs: dict[str, Page], language: str) -> None:
-    tab = tabs[language]
+def test_nothing_of_an_attack_runs_or_becomes_an_element(tab_of: TabOf, language: str) -> None:
+    tab = tab_of(language)
     assert tab.evaluate(FOREIGN) == []
     assert tab.evaluate("window.ran") is None
     assert_quiet(tab)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_attacks_are_read_as_the_text_that_they_are(tabs: dict[str, Page], language: str) -> None:
-    text = tabs[language].evaluate(SHOWN_TEXT)
+def test_attacks_are_read_as_the_text_that_they_are(tab_of: TabOf, language: str) -> None:
+    text = tab_of(language).evaluate(SHOWN_TEXT)
     for key, attack in ATTACKS.items():
         as_shown = fmt.clean(attack.replace("/", "∕"), 40).partition("…")[0]
         assert as_shown in text or as_shown.replace("∕", "/") in text, key
@@ -70,7 +79,7 @@ def test_attacks_are_read_as_the_text_that_they_are(tabs: dict[str, Page], langu
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_bytes_hold_no_control_or_direction_characters(pages: dict[str, str], language: str) -> None:
+def test_the_bytes_hold_no_control_or_direction_characters(pages: Rendered, language: str) -> None:
     html = pages[language]
     outside = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
     assert not FORBIDDEN.search(outside)
@@ -82,15 +91,15 @@ def test_the_bytes_hold_no_control_or_direction_characters(pages: dict[str, str]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_attacks_do_not_break_the_layout(tabs: dict[str, Page], language: str) -> None:
-    tab = tabs[language]
+def test_attacks_do_not_break_the_layout(tab_of: TabOf, language: str) -> None:
+    tab = tab_of(language)
     for width in (1280, 390):
         tab.set_viewport_size({"width": width, "height": 900})
         assert (width, sticking_out(tab)) == (width, [])
 
 
-def test_controls_take_attacks_as_text(tabs: dict[str, Page]) -> None:
-    tab = tabs["en"]
+def test_controls_take_attacks_as_text(tab_of: TabOf) -> None:
+    tab = tab_of("en")
     for field in tab.locator("main input[type=search]").all():
         for attack in (ATTACKS["quotes"], ATTACKS["template"], "(", "\\", "[a-"):
             field.fill(attack)

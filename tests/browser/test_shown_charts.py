@@ -281,7 +281,7 @@ def test_without_scripts_a_sentence_stands_for_the_charts(page_of: Tabs) -> None
 
 
 def test_charts_are_drawn_even_if_nobody_scrolls_there(page_of: Tabs) -> None:
-    tab = page_of(shown("demo")["zh"])
+    tab = page_of(shown("fleet")["en"])
     tab.wait_for_selector("#explore.explore-drawn")
     assert tab.evaluate("scrollY") == 0
     assert_quiet(tab)
