@@ -56,8 +56,15 @@ def _indented(console: Console, line: str) -> None:
     console.print(Padding(Text(line), (0, 0, 0, 2)))
 
 
-def _size(size: Fraction) -> str:
-    return fmt.size(float(size))
+def _size(size: Fraction | int) -> str:
+    """Bytes in binary units with four digits, so that the arithmetic shown can be followed: 1.25 GiB is not 1.2 GiB."""
+    amount = float(size)
+    unit = "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{fmt.number(amount)}{fmt.NBSP}{unit}"
 
 
 def _headline(c: Capacity) -> str:
@@ -142,7 +149,7 @@ def _why_not_less(c: Capacity) -> Iterator[str]:
 def _pool(c: Capacity) -> Iterator[str]:
     if c.pool_tokens is None or c.gpus.hbm_bytes is None:
         return
-    fields = {"hbm": fmt.size(c.gpus.hbm_bytes), "token": _size(c.gpu_token_bytes), "pool": fmt.plural(c.pool_tokens, "token")}
+    fields = {"hbm": _size(c.gpus.hbm_bytes), "token": _size(c.gpu_token_bytes), "pool": fmt.plural(c.pool_tokens, "token")}
     if c.gpus.dp > 1:
         yield _("Pool: {hbm} per GPU / {token} × {dp} copies = {pool}", dp=c.gpus.dp, **fields)
     else:

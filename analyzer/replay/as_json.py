@@ -70,12 +70,20 @@ def _step_time(case: Case) -> dict[str, Any]:
         "basis": fitted.basis,
         "overhead_s": fitted.overhead_s,
         "paused_s": sum(seconds for _at, seconds in fitted.pace.pauses),
+        "pauses": [{"at_s": at, "seconds": seconds} for at, seconds in fitted.pace.pauses],
+        "stalled_s": sum(seconds for _at, seconds in fitted.stalls),
+        "stalls": [{"at_s": at, "seconds": seconds} for at, seconds in fitted.stalls],
         "slowest": max(fitted.pace.slower),
     }
 
 
 def _fit(calibration: Calibration) -> list[dict[str, Any]]:
-    return [finite(asdict(m)) for m in calibration.measures]
+    made = []
+    for m in calibration.measures:
+        row = asdict(m)
+        low, high = row.pop("bucket") or (None, None)
+        made.append(finite(row | {"bucket_low": low, "bucket_high": high}))
+    return made
 
 
 def _curves(calibration: Calibration, case: Case) -> dict[str, Any]:

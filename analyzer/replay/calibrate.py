@@ -57,7 +57,7 @@ def _judged(case: Case, unchanged: Replayed, measures: Sequence[Measure], thrash
     beyond = [m for m in told if m.fits is False]
     if beyond:
         rank = 1 if all((m.error or 0.0) <= _FAIR * m.bound for m in beyond) else 2
-        listed = fmt.listed([_("{what} by {error:.0%}", what=_title(m), error=m.error) for m in beyond])
+        listed = fmt.listed([_("{what} by {error}", what=_title(m), error=fmt.share(m.error)) for m in beyond])
         reasons.append(_("the replay misses what was recorded: {listed}", listed=listed))
     if not any(m.key.startswith("ttft") for m in told):
         rank = max(rank, 1)
@@ -114,9 +114,9 @@ def _thrash_said(case: Case, unchanged: Replayed, thrash: bool) -> list[tuple[in
     each = max(unchanged.retractions, case.observed.retractions or 0) / max(1, len(unchanged.requests))
     share = _recomputed(case, unchanged)
     text = _(
-        "retractions fed on themselves ({each:.1f} per request, {share:.0%} of the prefill done again): small errors grow with every round",
+        "retractions fed on themselves ({each:.1f} per request, {share} of the prefill done again): small errors grow with every round",
         each=each,
-        share=share,
+        share=fmt.share(round(share, 2)),
     )
     return [(2, text)]
 
@@ -129,9 +129,9 @@ def _inputs(case: Case, unchanged: Replayed) -> list[str]:
         times = f"{_SLOW:g}"
         found.append(
             _(
-                "for {share:.0%} of the time the host was more than {times} times slower than the step time says, or stood still: "
+                "for {share} of the time the host was more than {times} times slower than the step time says, or stood still: "
                 "when it did is taken over from the capture, so this part of the fit is no prediction",
-                share=share,
+                share=fmt.share(round(share, 2)),
                 times=times,
             )
         )

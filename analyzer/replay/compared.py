@@ -152,4 +152,5 @@ def _ttft(key: Literal["ttft_p50", "ttft_p99"], seen: float | None, made: float 
     # within a histogram's bucket no value is more likely than another
     nearest = seen if band is None else min(max(made, band[0]), band[1])
     bias = (made - nearest) / max(nearest, _LEAST_TTFT_S)
-    return Measure(key, "s", seen, made, abs(bias), bias, TTFT_BOUND, abs(bias) <= TTFT_BOUND)
+    bucket = None if band is None else (band[0], band[1])
+    return Measure(key, "s", seen, made, abs(bias), bias, TTFT_BOUND, abs(bias) <= TTFT_BOUND, bucket)

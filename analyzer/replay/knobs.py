@@ -22,6 +22,9 @@ ASSUMED_LOAD_TOKENS_PER_S = 150_000.0
 # As for the lengths of `kvpm capacity`: 32k is what model cards mean by it.
 _SIZES = {"": 1, "k": 1024, "m": 1024**2}
 _VALUE = re.compile(r"(?P<times>[x×*])?(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<size>[kKmM]?)")
+# More than any server has, of tokens, requests or requests per second; a replay of it would say nothing.
+_MOST = 2.0**40
+_MOST_TIMES = 1e6
 _WORDS = {"off": 0.0, "on": 1.0}
 
 State = tuple[Workload, Settings]
@@ -71,11 +74,24 @@ def _change(part: str) -> Change:
         return Change(name, _WORDS[value], times=False)
     found = _VALUE.fullmatch(value)
     if found is None:
-        raise KvpmError(f"{name} is {value!r}", hint=f"{name}=x1.25 is 1.25 times what it is, {name}=200k an amount")
+        raise KvpmError(
+            f"{name} cannot be {value[:60]!r}", hint=f"{name}=x1.25 is 1.25 times what it is, {name}={_example(knob)} an amount"
+        )
     times = found["times"] is not None
     if times and found["size"]:
-        raise KvpmError(f"{name} is {value!r}", hint=f"a factor is a plain number, as in {name}=x2")
-    return Change(name, float(found["number"]) * _SIZES[found["size"].lower()], times=times)
+        raise KvpmError(f"{name} cannot be {value[:60]!r}", hint=f"a factor is a plain number, as in {name}=x2")
+    amount = float(found["number"]) * _SIZES[found["size"].lower()]
+    if amount > (_MOST_TIMES if times else _MOST):
+        most = f"{_MOST_TIMES:,.0f} times what it is" if times else f"{_MOST:,.0f}"
+        raise KvpmError(f"{name} cannot be {value[:60]!r}", hint=f"it is at most {most}")
+    if knob.whole and not times and amount != int(amount):
+        raise KvpmError(f"{name} cannot be {value[:60]!r}", hint=f"it is a whole number: {name}={math.ceil(amount)}")
+    return Change(name, amount, times=times)
+
+
+def _example(knob: Knob) -> str:
+    """An amount of a knob, as typed."""
+    return "200k" if knob.unit == "tokens" else "64" if knob.whole else "0.5"
 
 
 def named(name: str) -> Knob:
@@ -127,6 +143,12 @@ def target(change: Change, workload: Workload, settings: Settings) -> float:
     value = math.floor(value / step + 1e-9) * step if step else value
     if value < least:
         raise KvpmError(f"{change.text} comes to {value:g}", hint=f"{knob.name} is at least {least:g}")
+    if change.times and change.value != 1 and value == knob.now(workload, settings):
+        unit = f" {knob.unit}" if knob.unit else ""
+        raise KvpmError(
+            f"{change.text} changes nothing: it is {value:g}{unit}, and can be set in steps of {step:g}",
+            hint=f"give a larger change, or an amount: {knob.name}={value + step:g}",
+        )
     return value
 
 

@@ -103,7 +103,8 @@ class Measure:
     """One thing observed and replayed.
 
     `error` is a share: |difference| / observed, for curves the mean absolute error over the observed range; `bias` has its sign.
-    `bound` is the error up to which it counts as a fit; `fits` is None where nothing was observed.
+    `bound` is the error up to which it counts as a fit; `fits` is None where nothing was observed. `bucket` are the bounds that a
+    percentile read off a histogram lies between: a replayed value inside of them has no error.
     """
 
     key: Literal["running", "waiting", "kv_usage", "retractions", "ttft_p50", "ttft_p99"]
@@ -114,6 +115,7 @@ class Measure:
     bias: float | None
     bound: float
     fits: bool | None
+    bucket: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,11 +95,14 @@ def study(
 
 
 def _of_server(trace: Trace, name: str, asked: Asked, given: Given, jobs: int | None, told: Told | None) -> Study | NoReplay:
+    if given.settings is not None:
+        raise KvpmError(
+            f"the capture holds the server {clean(name, 60)!r}, and its own settings are used: --settings is for requests without a server",
+            hint="leave it out; what the replay ran with stands at its end, and --set KNOB=VALUE changes one thing of it",
+        )
     case = case_of(trace, name, step_time=given.step_time)
     if isinstance(case, NoReplay):
         return case
-    if given.settings is not None:
-        raise KvpmError("--settings are for requests without a server", hint="change a setting with --set")
     return study_case(case, asked, bytes_per_token=bytes_per_token(trace, name, case.engine), jobs=jobs, told=told)
 
 

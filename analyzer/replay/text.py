@@ -13,7 +13,7 @@ from rich.text import Text
 
 from analyzer.language import N_, _
 from analyzer.replay import words
-from analyzer.replay.model import Calibration, Case, GoalAnswer, Measure, NoReplay, SettingRow, Study, WhatIf
+from analyzer.replay.model import Calibration, Case, GoalAnswer, NoReplay, SettingRow, Study, WhatIf
 from analyzer.report import fmt
 
 TRUST = {
@@ -67,11 +67,14 @@ def _print(console: Console, study: Study) -> None:
     if calibration.measures:
         console.print(Text("\n" + _("The replay with nothing changed, against what was recorded:"), style="bold"))
         console.print(_fit(calibration))
+        _print_aside(console, words.errors_explained(calibration.measures))
     console.print(Text("\n" + _("What would have changed, the best first:"), style="bold"))
     console.print(_what_ifs(study))
     untrusted = {w.why_not: None for w in study.what_ifs if not w.trusted}
     for number, why in enumerate(untrusted, 1):
         console.print(Padding(Text(_("({n}) not to be relied on: {why}", n=number, why=why), style="dim"), (0, 0, 0, 2)))
+    for aside in (words.two_ends(study), *_unserved(study)):
+        _print_aside(console, aside)
     for answer in study.goals:
         _print_goal(console, answer)
     if study.skipped:
@@ -80,7 +83,19 @@ def _print(console: Console, study: Study) -> None:
             console.print(Padding(Text(f"- {why}"), (0, 0, 0, 2)))
     console.print(Text("\n" + _("It ran with:"), style="bold"))
     console.print(_settings(case.setting_rows))
-    console.print(Padding(Text(_step_time(case)), (0, 0, 0, 2)))
+    _print_aside(console, words.step_time(case.fitted.step_time), style="")
+    _print_aside(console, _step_time(case), style="")
+
+
+def _print_aside(console: Console, sentence: str, style: str = "dim") -> None:
+    if sentence:
+        console.print(Padding(Text(sentence, style=style), (0, 0, 0, 2)))
+
+
+def _unserved(study: Study) -> list[str]:
+    """What is never served under which setting, in the order of the table."""
+    named = [(_("nothing changed"), study.unchanged), *((words.setting(w.changes, study.case), w.outcome) for w in ranked(study.what_ifs))]
+    return [told for name, outcome in named if (told := words.unserved(name, outcome))]
 
 
 def _what(case: Case) -> str:
@@ -102,19 +117,14 @@ def _fit(calibration: Calibration) -> Table:
         word = _("nothing recorded") if m.fits is None else _("fits") if m.fits else _("does not fit")
         table.add_row(
             _(MEASURES[m.key]),
-            fit_value(m, m.observed),
-            fit_value(m, m.replayed),
-            "" if m.error is None else fmt.share(m.error),
+            words.recorded(m),
+            words.value(m, m.replayed),
+            words.error(m),
             "" if m.bias is None else signed_share(m.bias),
             fmt.share(m.bound),
             Text(word, style=style),
         )
     return table
-
-
-def fit_value(measure: Measure, value: float | None) -> str:
-    """One of the two values of a measure, with its unit."""
-    return words.seconds(value) if measure.unit == "s" and value is not None else fmt.measure(value, measure.unit)
 
 
 def signed_share(value: float) -> str:

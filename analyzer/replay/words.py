@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 
-from analyzer.language import N_, _
+from analyzer.language import N_, _, ngettext
 from analyzer.replay import knobs
-from analyzer.replay.model import Case, Change, Outcome, Study, WhatIf
+from analyzer.replay.model import Case, Change, Measure, Outcome, Study, WhatIf
+from analyzer.replay.step_time import StepTime
 from analyzer.report import fmt
 
 # A P99 below this share of the unchanged one is a help, above it not worth a sentence.
@@ -20,15 +21,15 @@ _OUTDOES = 0.5
 _SPOKEN = {
     "l1_tokens": {
         "twice": N_("twice the L1"), "half": N_("half the L1"), "more": N_("{share} more L1"), "less": N_("{share} less L1"),
-        "of": N_("an L1 of {value}"),
+        "times": N_("{times} times the L1"), "of": N_("an L1 of {value}"),
     },
     "l2_tokens": {
         "twice": N_("twice the L2"), "half": N_("half the L2"), "more": N_("{share} more L2"), "less": N_("{share} less L2"),
-        "of": N_("an L2 of {value}"), "none": N_("no L2"), "same": N_("the same L2"),
+        "times": N_("{times} times the L2"), "of": N_("an L2 of {value}"), "none": N_("no L2"), "same": N_("the same L2"),
     },
     "arrival_rate": {
         "twice": N_("twice the load"), "half": N_("half the load"), "more": N_("{share} more load"), "less": N_("{share} less load"),
-        "of": N_("a load of {value}"),
+        "times": N_("{times} times the load"), "of": N_("a load of {value}"),
     },
 }  # fmt: skip
 
@@ -72,14 +73,15 @@ def spoken(changes: Sequence[Change], case: Case) -> str:
     if forms is None:
         return _("{knob} at {value}", knob=knobs.title(change.knob), value=amount(change.knob, value))
     form, share = _form(factor if value else 0.0)
-    return _(forms.get(form, forms["of"]), share=fmt.share(share), value=amount(change.knob, value))
+    times = f"{factor or 0:.3g}"
+    return _(forms.get(form, forms["of"]), share=fmt.share(share), times=times, value=amount(change.knob, value))
 
 
 def _form(factor: float | None) -> tuple[str, float]:
     if factor is None:
         return "of", 0.0
     exact = {0.0: "none", 0.5: "half", 1.0: "same", 2.0: "twice"}.get(factor)
-    return exact or ("more" if factor > 1 else "less"), abs(factor - 1)
+    return exact or ("times" if factor > 2 else "more" if factor > 1 else "less"), abs(factor - 1)
 
 
 def seconds(value: float | None) -> str:
@@ -94,6 +96,11 @@ def band(what_if: WhatIf) -> str:
     low, high = what_if.low_s, what_if.high_s
     if low is None or high is None or not isfinite(low):
         return ""
+    return span(low, high)
+
+
+def span(low: float, high: float) -> str:
+    """A range of times, `20 to 40 s`; without an end, `over 20 s`."""
     if not isfinite(high):
         return _("over {low}", low=fmt.duration(low))
     from_, to = fmt.duration(low), fmt.duration(high)
@@ -102,6 +109,88 @@ def band(what_if: WhatIf) -> str:
     if from_.endswith(fmt.NBSP + unit) and fmt.NBSP not in number:
         from_ = from_.removesuffix(fmt.NBSP + unit)
     return _("{low} to {high}", low=from_, high=to)
+
+
+def recorded(measure: Measure) -> str:
+    """What was recorded of a measure; of a percentile of a histogram the bucket that it lies in."""
+    return value(measure, measure.observed) if measure.bucket is None else span(*measure.bucket)
+
+
+def value(measure: Measure, number: float | None) -> str:
+    """One of the values of a measure, with its unit."""
+    return seconds(number) if measure.unit == "s" and number is not None else fmt.measure(number, measure.unit)
+
+
+def error(measure: Measure) -> str:
+    """How far the replay is off as a share, or that it is inside of the bucket; empty without a record."""
+    if measure.bucket is not None and measure.error == 0:
+        return _("inside the bucket")
+    return "" if measure.error is None else fmt.share(measure.error)
+
+
+def errors_explained(measures: Sequence[Measure]) -> str:
+    """What the errors are shares of."""
+    told = [_("An error is a share of what was recorded; of a curve it is the mean distance as a share of the range recorded.")]
+    if any(m.bucket is not None for m in measures):
+        told.append(_("TTFT was read off a histogram: it lies in the bucket shown, and inside of it no value is more likely than another."))
+    return fmt.sentences(told)
+
+
+def two_ends(study: Study) -> str:
+    """Why P99 TTFT with nothing changed is one number beside what was recorded and another beside the what-ifs; empty where not."""
+    held = next((m.replayed for m in study.calibration.measures if m.key == "ttft_p99"), None)
+    whole = study.unchanged.ttft_p99_s
+    if held is None or whole is None or seconds(held) == seconds(whole):
+        return ""
+    return _(
+        "P99 TTFT with nothing changed is {held} where it is held against the capture, for it ends with the capture, and {whole} among the "
+        "what-ifs, for those go on until all are served.",
+        held=seconds(held),
+        whole=seconds(whole),
+    )
+
+
+def unserved(name: str, outcome: Outcome) -> str:
+    """Requests that nothing serves under one setting, called `name`, and those that stand behind them; empty where there are none."""
+    if not outcome.never:
+        return ""
+    fields = {"name": name, "n": fmt.number(outcome.never), "behind": fmt.number(outcome.open)}
+    if not outcome.open:
+        return ngettext(
+            "{name}: {n} request can never be served; it needs more than the server has or allows.",
+            "{name}: {n} requests can never be served; they need more than the server has or allows.",
+            outcome.never,
+            **fields,
+        )
+    return ngettext(
+        "{name}: {n} request can never be served; it needs more than the server has or allows. {behind} more get no first token, behind "
+        "it.",
+        "{name}: {n} requests can never be served; they need more than the server has or allows. {behind} more get no first token, behind "
+        "them.",
+        outcome.never,
+        **fields,
+    )
+
+
+_TERMS = (
+    ("base_s", "{time}"),
+    ("token_s", N_("{time} per new token (prefill or decode)")),
+    ("request_s", N_("{time} per request in the batch")),
+    ("prefill_s", N_("{time} more where it prefills")),
+    ("attended_s", N_("{time} per pair of a prefill token and a token before it")),
+    ("kv_token_s", N_("{time} per KV token that decoding requests read")),
+)
+
+
+def step_time(model: StepTime) -> str:
+    """What a step takes, term by term: `7 ms per step + 20 µs per new token`."""
+    told = [_(term, time=_tiny(getattr(model, name))) for name, term in _TERMS if getattr(model, name)]
+    return _("A step takes {terms}.", terms=" + ".join(told))
+
+
+def _tiny(value: float) -> str:
+    """A time that may be far below what durations are written in."""
+    return fmt.duration(value) if value >= 1e-6 else f"{value * 1e9:.3g}{fmt.NBSP}ns"
 
 
 def sentence(study: Study) -> str:

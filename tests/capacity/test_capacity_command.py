@@ -54,6 +54,13 @@ def test_the_arithmetic_is_shown(run: Run) -> None:
     assert [line.split()[-1] for line in out[-2:]] == ["48", "12"]
 
 
+def test_sizes_are_written_so_that_the_arithmetic_can_be_followed(run: Run) -> None:
+    """32,768 tokens of 40 KiB are 1.25 GiB; a size that is no round one has four digits."""
+    out = run(LLAMA, "--hbm", "64GB", "--tp", "8", "--lengths", "32k")
+    assert "32,768 tokens       1.25 GiB" in out
+    assert "Pool: 59.6 GiB per GPU / 40 KiB = 1,562,500 tokens" in out
+
+
 def test_without_memory_it_says_what_a_token_costs(run: Run) -> None:
     assert run(LLAMA).splitlines() == [
         "llama, 80 layers: 320 KiB of KV cache per token (bfloat16)",
@@ -72,7 +79,7 @@ def test_windows_are_bounds(run: Run) -> None:
 def test_mla_and_heads_that_are_copied_say_why_more_gpus_gain_nothing(run: Run) -> None:
     mla = {"model_type": "deepseek_v3", "num_hidden_layers": 61, "torch_dtype": "bfloat16", "kv_lora_rank": 512, "qk_rope_head_dim": 64}
     out = run(mla, "--tp", "8")
-    assert "61 layers × (512 latent + 64 RoPE) × 2 B = 68.6 KiB" in out
+    assert "61 layers × (512 latent + 64 RoPE) × 2 B = 68.62 KiB" in out
     assert "The latent is whole on each of the 8 GPUs" in out
     assert "8 KV heads on 16 GPUs: 2 have a copy of each" in run(LLAMA, "--tp", "16")
 

@@ -208,7 +208,7 @@ def test_without_ttft_the_trust_is_at_most_fair(recorded: Case) -> None:
 
 def test_what_was_taken_over_from_the_capture_is_said(recorded: Case) -> None:
     fitted = replace(recorded.fitted, pace=Pace((0.0, 10.0, 20.0), (1.0, 3.0, 1.0)))
-    assert any("25% of the time" in r and "no prediction" in r for r in calibrate(replace(recorded, fitted=fitted)).reasons)
+    assert any("25\u00a0% of the time" in r and "no prediction" in r for r in calibrate(replace(recorded, fitted=fitted)).reasons)
 
 
 def test_a_server_that_thrashes_is_low() -> None:

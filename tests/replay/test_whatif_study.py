@@ -17,9 +17,10 @@ from analyzer.replay.as_json import document, to_dict
 from analyzer.replay.goal import parse as goal
 from analyzer.replay.grid import grid
 from analyzer.replay.knobs import KNOBS, parse
-from analyzer.replay.model import Case, Change, NoReplay, SettingRow, Study, WhatIf
+from analyzer.replay.model import Case, Change, Measure, NoReplay, SettingRow, Study, WhatIf
 from analyzer.replay.parallel import measure_all
 from analyzer.replay.settings import L2, Settings
+from analyzer.replay.step_time import StepTime
 from analyzer.replay.study import Asked, study_case
 from analyzer.replay.text import ranked, text
 from analyzer.replay.what_if import measure
@@ -210,6 +211,9 @@ def test_json_has_no_infinity() -> None:
         ("l1_tokens=x0.75", "25 % less L1"),
         ("l1_tokens=4096", "twice the L1"),
         ("l1_tokens=x0.5", "half the L1"),
+        ("l1_tokens=x4", "4 times the L1"),
+        ("l1_tokens=5k", "2.5 times the L1"),
+        ("arrival_rate=x3", "3 times the load"),
         ("l2_tokens=4096", "an L2 of 4,096 tokens"),
         ("l2_tokens=0", "no L2"),
         ("max_running=x2", "running cap at 64 requests"),
@@ -292,3 +296,62 @@ def test_the_sentence_is_said_in_chinese_too(whole: Study) -> None:
 def test_changes_are_told_one_on_top_of_the_other() -> None:
     both = (Change("l2_tokens", 2048, times=False), Change("l1_tokens", 2, times=True))
     assert setting(both, case()).replace("\u00a0", " ") == "L2 2,048 tokens, L1 × 2 (4,096 tokens)"
+
+
+def _measured(*measures: Measure, p99: float = 40.0) -> str:
+    """The text of a study that came to this P99 and was held against the capture so."""
+    of = case()
+    study = Study(of, replace(calibrated(of), measures=measures), outcome(p99), ())
+    return " ".join(text([study], to_file=True).replace("\u00a0", " ").split())
+
+
+def test_two_percentiles_of_one_replay_are_explained() -> None:
+    measure = Measure("ttft_p99", "s", 20.0, 21.0, 0.05, 0.05, 0.15, True)
+    assert "P99 TTFT with nothing changed is 21 s where it is held against the capture" in _measured(measure)
+    assert "and 40 s among the what-ifs, for those go on until all are served." in _measured(measure)
+    assert "held against the capture, for it" not in _measured(measure, p99=21.01)
+
+
+@pytest.mark.parametrize(("replayed", "error", "told"), [(30.0, 0.0, "inside the bucket ±0 %"), (50.0, 0.25, "25 % +25 %")])
+def test_a_percentile_of_a_histogram_is_told_with_its_bucket(replayed: float, error: float, told: str) -> None:
+    said = _measured(Measure("ttft_p99", "s", 33.0, replayed, error, error, 0.15, error <= 0.15, bucket=(20.0, 40.0)))
+    assert f"P99 TTFT 20 to 40 s {replayed:g} s {told}" in said
+    assert "TTFT was read off a histogram" in said
+
+
+def test_a_bucket_without_an_end_is_no_infinity_in_json() -> None:
+    of = case()
+    measure = Measure("ttft_p99", "s", 33.0, 50.0, 0.0, 0.0, 0.15, True, bucket=(20.0, inf))
+    study = Study(of, replace(calibrated(of), measures=(measure,)), outcome(50.0), ())
+    (row,) = json.loads(json.dumps(to_dict(study), allow_nan=False))["fit"]
+    assert (row["bucket_low"], row["bucket_high"], row["bucket_high_unbounded"]) == (20.0, None, True)
+    assert "P99 TTFT over 20 s" in _measured(measure)
+
+
+def test_what_an_error_is_a_share_of_is_said_below_the_table() -> None:
+    told = _measured(Measure("running", "requests", 20.0, 21.0, 0.05, 0.05, 0.1, True))
+    assert "of a curve it is the mean distance as a share of the range recorded" in told
+    assert "histogram" not in told
+
+
+def test_the_step_time_is_told_with_its_units_and_the_stalls_are_in_json() -> None:
+    of = case()
+    step = StepTime(0.007, 0.00002, 0.0002, attended_s=3e-10)
+    stalled = replace(of, fitted=replace(of.fitted, step_time=step, stalls=((3.0, 1.5), (9.0, 0.5))))
+    study = Study(stalled, calibrated(of), outcome(2.0), ())
+    told = " ".join(text([study], to_file=True).replace("\u00a0", " ").split())
+    terms = "7 ms + 20 µs per new token (prefill or decode) + 200 µs per request in the batch"
+    assert f"A step takes {terms} + 0.3 ns per pair of a prefill token and a token before it." in told
+    made = to_dict(study)["step_time"]
+    assert (made["stalled_s"], made["stalls"][1]) == (2.0, {"at_s": 9.0, "seconds": 0.5})
+    assert (made["attended_s"], made["pauses"]) == (3e-10, [])
+
+
+@pytest.mark.parametrize("settings", [with_settings(case(VLLM), num_blocks=9), with_settings(case(), l1_tokens=128)])
+def test_requests_that_never_fit_are_told_with_those_behind_them(settings: Case) -> None:
+    study = study_case(settings, Asked(grid=False), calibrated(case()), jobs=1)
+    told = " ".join(text([study], to_file=True).split())
+    never, behind = study.unchanged.never, study.unchanged.open
+    assert never
+    assert f"nothing changed: {never} request" in told
+    assert ("get no first token, behind" in told) == bool(behind)

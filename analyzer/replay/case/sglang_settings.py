@@ -9,6 +9,7 @@ import duckdb
 
 from analyzer.diagnosis.diagnose import rows
 from analyzer.language import _
+from analyzer.replay.case.cap_seen import cap_seen
 from analyzer.replay.case.facts import Facts
 from analyzer.replay.case.l2_settings import sglang_l2
 from analyzer.replay.case.rows_of_settings import Chosen
@@ -33,7 +34,7 @@ def sglang_settings(con: duckdb.DuckDBPyConnection, facts: Facts, version: tuple
     conservative = _DP_ATTENTION_CONSERVATIVENESS if facts.flag("arg.enable_dp_attention") else float(default["conservativeness"])
     settings: dict[str, Any] = default | {
         "l1_tokens": l1_tokens,
-        "max_running": _max_running(chosen, l1_tokens, context),
+        "max_running": _max_running(con, chosen, l1_tokens, context),
         "page_tokens": page,
         "chunked_prefill_tokens": _chunk(chosen, default["chunked_prefill_tokens"]),
         "max_prefill_tokens": chosen.whole(
@@ -84,7 +85,7 @@ def _pool(con: duckdb.DuckDBPyConnection, facts: Facts, chosen: Chosen) -> int |
     )
 
 
-def _max_running(chosen: Chosen, l1_tokens: int, context: int) -> int:
+def _max_running(con: duckdb.DuckDBPyConnection, chosen: Chosen, l1_tokens: int, context: int) -> int:
     # the argument is for all ranks that share the attention's work
     ranks = int(chosen.facts.number("arg.dp_size") or 1) if chosen.facts.flag("arg.enable_dp_attention") else 1
     told = chosen.facts.get("max_running_requests")
@@ -93,6 +94,8 @@ def _max_running(chosen: Chosen, l1_tokens: int, context: int) -> int:
     asked = chosen.facts.get("arg.max_running_requests")
     if asked is not None and asked.number:
         return int(chosen.told("max_running", asked, min(int(asked.number) // ranks, l1_tokens // 2)))
+    if seen := cap_seen(con, chosen.facts.instance, chosen.facts.run_id):
+        return int(chosen.measure("max_running", seen, _("as many ran whenever others waited, with room in the KV pool")))
     default = min(max(int(l1_tokens / context * 512), 2048), 4096)
     return int(chosen.assume("max_running", min(default, l1_tokens // 2), _("the engine's default for this pool and context length")))
 

@@ -19,7 +19,7 @@ from analyzer.replay.fit.pace import pace_of, seconds_of
 from analyzer.replay.fit.pauses import Pauses, find_pauses
 from analyzer.replay.fit.prefill import with_prefill
 from analyzer.replay.fit.regression import fit
-from analyzer.replay.fit.said import hint, pace_said
+from analyzer.replay.fit.said import batches_said, pace_said, untold
 from analyzer.replay.fit.scrapes import scraped_work
 from analyzer.replay.fit.seen import Seen, Spans, in_flight, seen
 from analyzer.replay.fit.tuned import tuned
@@ -74,7 +74,7 @@ def fit_step_time(
     sources = _in_order(settings, printed.exact, scraped, felt, counted=counted, covered=_covered(printed.all, flight))
     fitted = [(s, f) for s in sources if (f := _fit(s.rows)) is not None]
     if not fitted:
-        return NoReplay(instance, _("nothing in the capture tells how long a step takes"), hint(settings))
+        return untold(instance, settings, scraped=bool(scraped))
     sure = [pair for pair in fitted if pair[0].sure and pair[1].residual_share <= _GOOD]
     source, found = sure[0] if sure else min(fitted, key=lambda pair: pair[1].residual_share)
     if not found.step_time.token_s and found.residual_share <= _EVEN and found.samples >= _LEAST_EVEN and not thrown:
@@ -152,8 +152,12 @@ def _fit(rows: Sequence[Work]) -> _Found | None:
     if found is None:
         return None
     batch = terms[:, _REQUESTS] / terms[:, _STEPS]
-    said = _("Batches were of {low:.0f} to {high:.0f} requests.", low=max(1.0, float(np.min(batch))), high=max(1.0, float(np.max(batch))))
-    return _Found(StepTime(*(float(c) for c in found.coefficients)), found.residual_share, len(used), said)
+    return _Found(
+        StepTime(*(float(c) for c in found.coefficients)),
+        found.residual_share,
+        len(used),
+        batches_said(float(np.min(batch)), float(np.max(batch))),
+    )
 
 
 def _whole_lumps(rows: Sequence[Work]) -> list[Work]:
