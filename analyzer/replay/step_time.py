@@ -17,7 +17,8 @@ class StepTime:
     """Seconds of one step: a linear model in what the step does. Terms that are not known are 0.
 
     `base_s` per step; `token_s` per scheduled token (prefill and decode); `request_s` per request in the batch; `prefill_s` more for a step
-    that prefills; `attended_s` per pair of a prefill token and a token before it; `kv_token_s` per KV token that decoding requests read.
+    that prefills; `attended_s` per pair of a prefill token and a token before it; `kv_token_s` per KV token that decoding requests read,
+    a shared prefix once for each of them.
     """
 
     base_s: float

@@ -114,6 +114,11 @@ def in_flight(requests: Sequence[Seen], end_s: float) -> Spans:
     return Spans([(r.arrival_s, end_s if r.finish_s is None else r.finish_s) for r in requests])
 
 
+def spans_of_decoding(requests: Sequence[Seen], end_s: float) -> list[tuple[str, float, float]]:
+    """(id, first token, last) of requests that made tokens; `end_s` where there was no last one."""
+    return [(r.id, r.first_token_s, end_s if r.finish_s is None else r.finish_s) for r in requests if r.first_token_s is not None]
+
+
 def decoding(requests: Sequence[Seen], end_s: float) -> Spans:
     """When requests made tokens: from the first to the last."""
-    return Spans([(r.first_token_s, end_s if r.finish_s is None else r.finish_s) for r in requests if r.first_token_s is not None])
+    return Spans([(start, end) for _id, start, end in spans_of_decoding(requests, end_s)])

@@ -13,15 +13,16 @@ import numpy as np
 
 from analyzer.language import _
 from analyzer.replay.fit.felt import felt_work
-from analyzer.replay.fit.lines import printed_work
+from analyzer.replay.fit.lines import Printed, printed_work
 from analyzer.replay.fit.observed import curves, retractions
 from analyzer.replay.fit.pace import pace_of, seconds_of
 from analyzer.replay.fit.pauses import Pauses, find_pauses
 from analyzer.replay.fit.prefill import with_prefill
+from analyzer.replay.fit.reads import ReadTwice, as_read
 from analyzer.replay.fit.regression import fit
 from analyzer.replay.fit.said import batches_said, pace_said, untold
 from analyzer.replay.fit.scrapes import scraped_work
-from analyzer.replay.fit.seen import Seen, Spans, in_flight, seen
+from analyzer.replay.fit.seen import Seen, Spans, in_flight, seen, spans_of_decoding
 from analyzer.replay.fit.tuned import tuned
 from analyzer.replay.fit.work import Work, joined, matrix
 from analyzer.replay.model import FittedStepTime, NoReplay
@@ -69,6 +70,9 @@ def fit_step_time(
     flight = in_flight(requests, end_s) if requests else None
     printed = printed_work(con, instance, run_id, start, end_s, settings, flight)
     scraped, counted = scraped_work(con, instance, run_id, start, end_s, settings, requests)
+    twice = ReadTwice(workload.requests, spans_of_decoding(requests, end_s), settings)
+    printed = Printed(as_read(printed.exact, twice, settings), as_read(printed.all, twice, settings))
+    scraped = as_read(scraped, twice, settings)
     thrown = start is not None and bool(retractions(con, instance, run_id, start, end_s))
     felt = felt_work(requests, settings, end_s)
     sources = _in_order(settings, printed.exact, scraped, felt, counted=counted, covered=_covered(printed.all, flight))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyzer.replay.fit.pace import seconds_of
+from analyzer.replay.fit.reads import ReadTwice
 from analyzer.replay.fit.work import Work
 from analyzer.replay.result import Replayed
 from analyzer.replay.run import replay
-from analyzer.replay.settings import Settings, Vllm
+from analyzer.replay.settings import Settings, Sglang, Vllm
 from analyzer.replay.step_time import Pace, StepTime
 from analyzer.replay.workload import Workload
 
@@ -44,11 +46,12 @@ def tuned(
     edges = np.array(pace.at_s[1:])
     counted = _counted(step_time, rows, edges)
     now, least = best, made
-    off = _off(done := _done(step_time, made, edges, prompts), counted)
+    done_by = partial(work_done, step_time, edges, prompts, workload, settings)
+    off = _off(done := done_by(made), counted)
     for _round in range(_ROUNDS):
         now = _nearer(now, done, counted, pace)
         made = replay(workload, settings, step_time, pace=now, until_s=end_s)
-        done = _done(step_time, made, edges, prompts)
+        done = done_by(made)
         if _off(done, counted) < off:
             best, least, off = now, made, _off(done, counted)
     return best, least
@@ -76,8 +79,13 @@ def _counted(step_time: StepTime, rows: Sequence[Work], edges: Numbers) -> Numbe
     return np.where(index >= 0, whole[np.maximum(index, 0)], 0.0)
 
 
-def _done(step_time: StepTime, replayed: Replayed, edges: Numbers, prompts: Mapping[str, int]) -> Numbers:
-    """The same of a replay; the step that runs at an edge is not done. With `prompts` (their tokens, by request) each counts once."""
+def work_done(
+    step_time: StepTime, edges: Numbers, prompts: Mapping[str, int], workload: Workload, settings: Settings, replayed: Replayed
+) -> Numbers:
+    """Seconds of work, at the model's speed, that a replay had done by each edge; the step that runs at one is not done.
+
+    With `prompts` (their tokens, by request) each counts once.
+    """
     c = replayed.curves
     if not c.start_s:
         return np.zeros(len(edges))
@@ -86,13 +94,12 @@ def _done(step_time: StepTime, replayed: Replayed, edges: Numbers, prompts: Mapp
     again = replayed.retractions and prompts
     prefilled = _first_time(replayed, prompts) if again else np.array(c.prefill_tokens, dtype=np.float64)
     tokens = prefilled + np.array(c.decode_tokens)
-    used = (np.array(c.used_tokens_start) + np.array(c.used_tokens_end)) / 2
     work = (
         step_time.base_s * np.where(tokens > 0, steps, 0.0)
         + step_time.token_s * tokens
-        + step_time.request_s * np.array(c.running) * steps
+        + step_time.request_s * _batches(replayed, settings)
         + step_time.prefill_s * np.where(np.array(c.prefill_tokens) > 0, steps, 0.0)
-        + step_time.kv_token_s * used * steps
+        + step_time.kv_token_s * _read(replayed, workload, settings)
     )
     index = np.searchsorted(starts, edges, side="right") - 1
     held = np.maximum(index, 0)
@@ -100,6 +107,36 @@ def _done(step_time: StepTime, replayed: Replayed, edges: Numbers, prompts: Mapp
     part = np.floor(part * steps[held] + 1e-9) / np.maximum(steps[held], 1.0)
     before = np.concatenate(([0.0], np.cumsum(work)))[held]
     return np.where(index >= 0, before + part * work[held], 0.0)
+
+
+def _batches(replayed: Replayed, settings: Settings) -> Numbers:
+    """Requests in the batch, summed over each run of steps. SGLang prefills apart from those that decode: its batch are the new ones."""
+    c = replayed.curves
+    if not isinstance(settings, Sglang):
+        batches: Numbers = np.array(c.running, dtype=np.float64) * np.array(c.steps)
+        return batches
+    prefills = np.array(c.prefill_tokens) > 0
+    begun = np.sort([r.first_scheduled_s for r in replayed.requests if r.first_scheduled_s is not None])
+    # they may have been taken while the step before still ran
+    so_far = np.searchsorted(begun, np.array(c.start_s)[prefills] + 1e-9, side="right")
+    batches = np.array(c.decode_tokens, dtype=np.float64)
+    # a prompt that goes on is in the batch too
+    batches[prefills] = np.maximum(1, np.diff(so_far, prepend=0))
+    return batches
+
+
+def _read(replayed: Replayed, workload: Workload, settings: Settings) -> Numbers:
+    """KV tokens that decoding requests read, summed over each run of steps; none in SGLang's prefill steps."""
+    c = replayed.curves
+    spans = [
+        (r.id, r.first_token_s, replayed.end_s if r.finish_s is None else r.finish_s)
+        for r in replayed.requests
+        if r.first_token_s is not None
+    ]
+    twice = ReadTwice(workload.requests, spans, settings)
+    used = (np.array(c.used_tokens_start) + np.array(c.used_tokens_end)) / 2 + twice.mean(np.array(c.start_s), np.array(c.end_s))
+    read: Numbers = used * np.array(c.steps)
+    return np.where(np.array(c.prefill_tokens) > 0, 0.0, read) if isinstance(settings, Sglang) else read
 
 
 def _first_time(replayed: Replayed, prompts: Mapping[str, int]) -> Numbers:
