@@ -28,6 +28,19 @@ class Statement:
         """Names behind FROM and JOIN, and of functions."""
         return names_in(self.query)
 
+    @property
+    def parsed(self) -> duckdb.Statement:
+        """What makes it, a table where `create_views` keeps one."""
+        return _parsed(KEEP + self.query[len(VIEW) :] if self.name in _KEPT else self.query)
+
+
+@cache
+def _parsed(query: str) -> duckdb.Statement:
+    """To parse a long query takes longer than to make a view of it: each is parsed once for all tests of a process."""
+    with duckdb.connect(":memory:") as con:
+        (statement,) = con.extract_statements(query)
+    return statement
+
 
 def names_in(query: str) -> set[str]:
     """What a query reads: tables, views and macros, and more that are none of these."""
@@ -64,6 +77,6 @@ class Database:
         missing = frozenset().union(*map(closure, names_in(query))) - self.made
         for statement in library().values():
             if statement.name in missing:
-                self.con.execute(KEEP + statement.query[len(VIEW) :] if statement.name in _KEPT else statement.query)
+                self.con.execute(statement.parsed)
         self.made |= missing
         return self.con.execute(query, parameters)
