@@ -114,6 +114,29 @@ def test_both_curves_stand_side_by_side_and_on_a_phone_below_each_other(page_of:
     assert second > first + 150
 
 
+_OVERPRINTED = """() => {
+  const over = [];
+  for (const plot of document.querySelectorAll(".ladder svg")) {
+    const texts = [...plot.querySelectorAll(":scope > text")].filter((e) => e.checkVisibility());
+    const boxes = texts.map((e) => e.getBoundingClientRect());
+    for (let i = 0; i < boxes.length; i++)
+      for (let j = 0; j < i; j++)
+        if (boxes[i].left < boxes[j].right && boxes[j].left < boxes[i].right
+            && boxes[i].top + 3 < boxes[j].bottom && boxes[j].top + 3 < boxes[i].bottom)
+          over.push(`${texts[j].textContent} and ${texts[i].textContent}`);
+  }
+  return over;
+}"""
+
+
+def test_waits_and_sizes_do_not_overprint(page_of: Tabs, opened: dict[tuple[str, str], Page]) -> None:
+    tab = tab_of(page_of, opened, "good", "en")
+    for width in WIDTHS:
+        tab.set_viewport_size({"width": width, "height": 900})
+        assert tab.locator(".ladder text.wait", has_text="38.9").count() == 3
+        assert (width, tab.evaluate(_OVERPRINTED)) == (width, [])
+
+
 def test_the_command_can_be_copied(page_of: Tabs) -> None:
     tab = page_of(html("good", "en"), permissions=["clipboard-read", "clipboard-write"])
     command = tab.locator("#replay pre.command").first
@@ -134,4 +157,6 @@ def test_on_paper_the_section_is_there_without_its_controls(page_of: Tabs) -> No
     tab.emulate_media(media="print")
     assert tab.locator("#replay .ladder svg.plot").first.is_visible()
     assert tab.locator("#replay .what-ifs").first.is_visible()
+    # an outline below a text is a second text of a PDF
+    assert tab.evaluate("getComputedStyle(document.querySelector('.ladder .wait')).stroke") == "none"
     assert tab.locator("#replay button:not(.sort):visible").count() == 0
