@@ -73,6 +73,8 @@ def _print(console: Console, study: Study) -> None:
     untrusted = {w.why_not: None for w in study.what_ifs if not w.trusted}
     for number, why in enumerate(untrusted, 1):
         console.print(Padding(Text(_("({n}) not to be relied on: {why}", n=number, why=why), style="dim"), (0, 0, 0, 2)))
+    if not study.what_ifs:
+        _print_aside(console, _("No change was asked for: --set l1_tokens=x1.25 tries one, and without --no-grid each setting is tried."))
     for aside in (words.two_ends(study), *_unserved(study)):
         _print_aside(console, aside)
     for answer in study.goals:

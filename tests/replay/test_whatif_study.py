@@ -334,6 +334,11 @@ def test_what_an_error_is_a_share_of_is_said_below_the_table() -> None:
     assert "histogram" not in told
 
 
+def test_an_empty_table_says_how_to_fill_it(whole: Study) -> None:
+    assert "No change was asked for: --set l1_tokens=x1.25 tries one" in _measured()
+    assert "No change was asked for" not in text([whole], to_file=True)
+
+
 def test_the_step_time_is_told_with_its_units_and_the_stalls_are_in_json() -> None:
     of = case()
     step = StepTime(0.007, 0.00002, 0.0002, attended_s=3e-10)
