@@ -18,8 +18,8 @@ _ABOVE, _BELOW = 14, 6
 # A wait is written beside its mark where no other one stands there: pixels of a line and of a sign, on the narrowest of drawings that
 # stand side by side.
 _LINE, _SIGN, _NARROW = 13, 6.4, 290
-# Two labels under the axis are this far apart, in per cent of the width; on narrow screens, twice.
-_APART = 12.0
+# Two sizes under the axis are this far apart, in per cent of the width.
+_GAP = 1.5
 _MARGIN = 3.0
 # Lines of a logarithmic grid.
 _LINES = 8
@@ -134,9 +134,9 @@ def _waits(rungs: Sequence[Rung], x: Callable[[Rung], float], y: Callable[[float
         if rung.p99_s is None or not math.isfinite(rung.p99_s):
             continue
         at, mark = x(rung), y(rung.p99_s)
-        width = 100 * _SIGN * len(rung.p99) / _NARROW
+        width = _wide(rung.p99)
         anchor = _anchor(at, width)
-        left = at - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+        left = _left(at, width, anchor)
         for base in (mark - 8, mark + 16):
             if _LINE <= base <= HEIGHT and not any(
                 left < end and left + width > begin and abs(base - other) < _LINE for begin, end, other in taken
@@ -151,6 +151,15 @@ def _by_weight(rungs: Sequence[Rung]) -> list[Rung]:
     return sorted(rungs, key=lambda r: (not r.now, r not in (rungs[0], rungs[-1])))
 
 
+def _wide(text: str) -> float:
+    """How wide a text is, in per cent of a narrow drawing."""
+    return 100 * _SIGN * len(text) / _NARROW
+
+
+def _left(at: float, width: float, anchor: str) -> float:
+    return at - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+
+
 def _anchor(at: float, width: float) -> str:
     """So that a text of `width` per cent stays inside."""
     return "start" if at < width / 2 else "end" if at + width / 2 > 100 else "middle"
@@ -158,19 +167,19 @@ def _anchor(at: float, width: float) -> str:
 
 def _labels(rungs: Sequence[Rung], x: Callable[[Rung], float]) -> Markup:
     """Factors, and below them tokens; the present size first, then the ends, then what has room."""
-    shown: list[tuple[Rung, bool]] = []
-    for rung in _by_weight(rungs):
-        gaps = [abs(x(rung) - x(other)) for other, _wide in shown]
-        if all(gap >= _APART for gap in gaps):
-            wide = all(abs(x(rung) - x(other)) >= 2 * _APART for other, narrow in shown if not narrow)
-            shown.append((rung, not wide))
+    taken: list[tuple[float, float]] = []
     parts = []
-    for rung, hidden in shown:
-        at = x(rung)
-        anchor = "start" if at < 4 else "end" if at > 96 else "middle"
-        css = ("rule-name" if rung.now else "tick") + (" alt" if hidden else "")
-        for line, text in enumerate((rung.label, fmt.compact(rung.tokens))):
-            parts.append(element("text", {"class": css, "x": f"{at:.2f}%", "y": 14 + 14 * line, "text-anchor": anchor}, text))
+    for rung in _by_weight(rungs):
+        at, lines = x(rung), (rung.label, fmt.compact(rung.tokens))
+        width = _wide(max(lines, key=len))
+        anchor = _anchor(at, width)
+        left = _left(at, width, anchor)
+        if any(left < end + _GAP and begin < left + width + _GAP for begin, end in taken):
+            continue
+        taken.append((left, left + width))
+        for line, text in enumerate(lines):
+            place = {"x": f"{at:.2f}%", "y": 14 + 14 * line, "text-anchor": anchor}
+            parts.append(element("text", {"class": "rule-name" if rung.now else "tick", **place}, text))
     return element("svg", {"class": "axis", "width": "100%", "height": 33, "aria-hidden": "true"}, *parts)
 
 
