@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -75,6 +76,17 @@ def test_the_likeliest_of_several_splits() -> None:
     assert split_with_one_odd(1856, 8, Counter({256: 9})) == [256] * 7 + [64]
     assert split_with_one_odd(1856, 2, Counter({256: 9})) == []
     assert split_with_one_odd(100, 3, Counter()) == []
+
+
+@pytest.mark.thorough
+def test_a_recorded_server_with_four_prefixes_is_given_hardly_more(tmp_path: Path) -> None:
+    inputs = {p.name: p.read_bytes() for p in (Path(__file__).parent / "recorded" / "shared_prefix").iterdir()}
+    with opened(tmp_path, inputs) as trace:
+        case = case_of(trace, instance_of(trace))
+    assert isinstance(case, Case)
+    shared = Counter(r.prefix for r in case.workload.requests if sum(n for _, n in r.prefix) == 256)
+    assert 4 <= len(shared) <= 5
+    assert sum(shared.values()) >= 0.99 * len(case.workload.requests)
 
 
 @pytest.mark.thorough
