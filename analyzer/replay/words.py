@@ -118,14 +118,21 @@ def recorded(measure: Measure) -> str:
 
 def value(measure: Measure, number: float | None) -> str:
     """One of the values of a measure, with its unit."""
-    return seconds(number) if measure.unit == "s" and number is not None else fmt.measure(number, measure.unit)
+    if number is None or measure.unit == "s":
+        return fmt.not_reported() if number is None else seconds(number)
+    return fmt.measure(_rounded(number), measure.unit)
 
 
 def error(measure: Measure) -> str:
     """How far the replay is off as a share, or that it is inside of the bucket; empty without a record."""
     if measure.bucket is not None and measure.error == 0:
         return _("inside the bucket")
-    return "" if measure.error is None else fmt.share(measure.error)
+    return "" if measure.error is None else fmt.share(_rounded(measure.error))
+
+
+def _rounded(number: float) -> float:
+    """Three digits: a mean of a gauge has no more."""
+    return float(f"{number:.3g}")
 
 
 def errors_explained(measures: Sequence[Measure]) -> str:

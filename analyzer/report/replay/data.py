@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from analyzer.diagnosis.model import Window
 from analyzer.language import _, ngettext
 from analyzer.replay.model import GoalAnswer, Measure, NoReplay, Study, WhatIf
-from analyzer.replay.words import seconds, sentence
+from analyzer.replay.words import error, recorded, sentence, value
 from analyzer.report import fmt
 from analyzer.report.capped import Capped, cap
 from analyzer.report.replay import words
@@ -139,25 +139,17 @@ def _doubt_of_all(everything: Sequence[WhatIfRow]) -> str:
 
 
 def _fit(measure: Measure, engine: str) -> FitRow:
-    def value(number: float | None) -> str:
-        return seconds(number) if measure.unit == "s" else fmt.measure(None if number is None else _rounded(number), measure.unit)
-
     # a tenth of a per cent is as fine as it is shown
     bias = None if measure.bias is None else round(measure.bias, 3)
     return FitRow(
         title=words.measure(measure.key, engine),
-        observed=value(measure.observed),
-        replayed=value(measure.replayed),
-        error="" if measure.error is None else fmt.share(_rounded(measure.error)),
+        observed=recorded(measure),
+        replayed=value(measure, measure.replayed),
+        error=error(measure),
         bias="" if bias is None else ("-" if bias < 0 else "+" if bias > 0 else "") + fmt.share(abs(bias)),
         bound=_("up to {share}", share=fmt.share(measure.bound)),
         fits=measure.fits,
     )
-
-
-def _rounded(number: float) -> float:
-    """Three digits: a mean of a gauge has no more."""
-    return float(f"{number:.3g}")
 
 
 def _step_time(study: Study) -> str:
@@ -170,7 +162,7 @@ def _step_time(study: Study) -> str:
         "The time of a step: {basis}; half of {n} intervals lie within {share} of it.",
         basis=basis,
         n=fmt.number(fitted.samples),
-        share=fmt.share(_rounded(fitted.residual_share)),
+        share=fmt.share(fitted.residual_share),
     )
 
 
