@@ -18,6 +18,7 @@ from analyzer.parsers.kinds import HEAD_CHARACTERS, PARQUET, is_parquet, read_so
 from analyzer.parsers.reader import Given, ReadOptions, SourceRead
 from analyzer.sources.discover import Input, find_inputs, is_trace, readable
 from analyzer.sources.opening import BinaryInputError, TextInput, TextSource
+from analyzer.sources.text import texts
 from analyzer.trace.assembly import Rules, assemble
 from analyzer.trace.identity import InstanceRule
 from analyzer.trace.manifest import Manifest, StoredSource, read_manifest
@@ -134,8 +135,8 @@ def _read_one(
             assert item.path is not None
             given = Given(source_id, item.name, item.path, PARQUET, iter(()), spool, reading)
         else:
-            head, blocks = _beginning(_reported(text, item.name, total, progress))
-            given = Given(source_id, item.name, item.path, head, blocks, spool, reading)
+            head, chunks = _beginning(_reported(text, item.name, total, progress))
+            given = Given(source_id, item.name, item.path, head, chunks, spool, reading)
         read = read_source(given)
     except BinaryInputError as error:
         problems.append(Problem(item.name, str(error)))
@@ -179,16 +180,16 @@ def _read_one(
     return stored
 
 
-def _beginning(blocks: Iterator[str]) -> tuple[str, Iterator[str]]:
-    """The first characters, enough to tell what it is, and all blocks with those first."""
-    held: list[str] = []
+def _beginning(chunks: Iterator[bytes]) -> tuple[str, Iterator[bytes]]:
+    """The first characters, enough to tell what it is, and all chunks with those first."""
+    held: list[bytes] = []
     length = 0
-    for block in blocks:
-        held.append(block)
-        length += len(block)
+    for chunk in chunks:
+        held.append(chunk)
+        length += len(chunk)
         if length >= HEAD_CHARACTERS:
             break
-    return "".join(held)[:HEAD_CHARACTERS], chain(held, blocks)
+    return "".join(texts(held))[:HEAD_CHARACTERS], chain(held, chunks)
 
 
 def _number_of(source_id: str, manifest: Manifest) -> int:
@@ -213,7 +214,7 @@ def _asked(options: IngestOptions) -> dict[str, Any]:
     }
 
 
-def _reported(text: TextSource, name: str, total: int, progress: Progress | None) -> Iterator[str]:
+def _reported(text: TextSource, name: str, total: int, progress: Progress | None) -> Iterator[bytes]:
     for block in text:
         if progress is not None:
             progress(name, text.size, total)

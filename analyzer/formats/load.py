@@ -69,6 +69,11 @@ class Registry:
         return formats
 
     @cached_property
+    def by_id(self) -> dict[str, LineFormat]:
+        """Formats by id."""
+        return {f.id: f for f in self.formats}
+
+    @cached_property
     def tell_tales(self) -> tuple[str, ...]:
         """A line without any of these has no engine's prefix and is read by no format."""
         return fewest({p.literal for p in self.prefixes if p.engine} | {f.literal for f in self.formats if f.literal})

@@ -125,3 +125,13 @@ READERS: dict[str, Reader] = {
 }
 """The readers a format can name. Size units are what the engine means, not what it prints:
 LMCache's `gb` and SGLang's `GB` are 2**30 bytes, but the `GB` of SGLang's host pools (HiCache) are 10**9."""
+
+# What lets a whole column be read at once: these readers give the number itself, or the number divided by a power of ten,
+# rounded once. Both hold for numbers of at most EXACT_DIGITS digits.
+WHOLE: frozenset[Reader] = frozenset(READERS[name] for name in ("int", "rank", "reqs", "tokens", "bytes"))
+DECIMAL_SHIFT: dict[Reader, int] = {
+    READERS[name]: shift for name, shift in (("float", 0), ("tokens/s", 0), ("percent", 2), ("ms", 3), ("us", 6))
+}
+EXACT_DIGITS = 12
+# A share is rounded to six places: of a percentage, four.
+PERCENT_PLACES = 4

@@ -1,4 +1,4 @@
-"""An engine's log to rows: one pass over the records of one source.
+"""An engine's log to rows: one pass over the records of one source, most of which are read in bulk.
 
 Which instance and which process lifetime a row belongs to is not known here (the address may be
 printed a restart later); rows carry the collector stream they came through, and the source's `Streams`
@@ -9,36 +9,46 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from itertools import chain, islice
+from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from analyzer.formats.load import registry
 from analyzer.formats.model import LineFormat, Parsed
 from analyzer.formats.prefix import Head
 from analyzer.formats.pyrepr import read_repr
 from analyzer.formats.values import Value
 from analyzer.formats.versions import VersionRange
 from analyzer.parsers.arguments import argument_facts
+from analyzer.parsers.bulk.block import NO_TIME, BlockRead, everything_left
+from analyzer.parsers.bulk.lines import Ints
+from analyzer.parsers.bulk.outcome import INFERENCE_PATH
+from analyzer.parsers.bulk.stream import read_blocks
+from analyzer.parsers.bulk.times import Stamps, utc_of
+from analyzer.parsers.plausible import is_plausible
 from analyzer.parsers.reader import Given, ReadOptions, SourceRead
 from analyzer.parsers.requests_text import RequestLines
-from analyzer.sources.records import LineCounts, Record, read_records
-from analyzer.sources.timestamps import NO_YEAR, Clock, parse_iso, parse_short
+from analyzer.sources.pieces import Line, LineCounts, Pieces
+from analyzer.sources.records import HEAD_LINES, Assembler, Record, wrap_width
+from analyzer.sources.timestamps import NO_YEAR, Clock, from_naive_us, from_us, parse_iso, parse_short, to_naive_us
+from analyzer.sources.wrappers import may_be_partial
+from analyzer.trace.schema import TS
 from analyzer.trace.spool import Spool
 from analyzer.trace.streams import Mark, Stream
 
 Row = dict[str, Any]
 
-# No server has more of anything; usage is rounded, and may overdraw a little.
-_MOST = 1e12
-_MOST_USAGE = 1.05
-# What a model server is asked for; other web servers have access lines too.
-_INFERENCE_PATH = re.compile(r'"POST (?:/v1/(?:chat/)?completions|/generate)\b')
 # Records looked at before the clock is settled; a start-up alone prints a few hundred.
 _DIARY = 3000
 # An event line may be completed by the lines right below it.
 _CONTINUES_WITHIN_LINES = 6
-# Shapes repeat: after this many lines of a format nothing new is learned about the version.
-_FEATURE_LINES = 400
+# Of so many records the collector's stamp is compared with the engine's.
+_PAIRS = 200
+_MICROSECOND = timedelta(microseconds=1)
+# One more than any rank.
+_NO_RANK = 1 << 16
 
 
 class EngineLogReader:
@@ -52,7 +62,7 @@ class EngineLogReader:
 
     def read(self, given: Given) -> SourceRead:
         """Read one source into its spool."""
-        return _Reader(given.source_id, given.spool, given.options).run(given.blocks)
+        return _Reader(given.source_id, given.spool, given.options).run(given.chunks)
 
 
 def _stamp(record: Record) -> datetime | None:
@@ -62,15 +72,77 @@ def _stamp(record: Record) -> datetime | None:
     return parse_short(text) if text[2:3] == "-" else parse_iso(text)
 
 
+def _first_of_engines(read: BlockRead) -> dict[str, int]:
+    """The first line of each engine that shows itself in what was read in bulk."""
+    found: dict[str, int] = {}
+    for number, kind in enumerate(read.kinds):
+        if kind.attested and kind.engine != "any":
+            at = int(read.at[np.argmax(read.kind == number)])
+            found[kind.engine] = min(at, found.get(kind.engine, at))
+    return found
+
+
+def _moment(us: int) -> datetime | None:
+    return None if us == NO_TIME else from_us(int(us))
+
+
+def _times(us: Ints) -> pa.Array:
+    missing = us == NO_TIME
+    return pa.array(us, mask=missing if missing.any() else None).cast(TS)
+
+
+class _Block:
+    """A block with its records in line order: those read in bulk (arrays of `read`) and those read one by one.
+
+    `first_line` is the number of the line before the block; `places` tells for each of `records` how many of those
+    read in bulk stand before it.
+    """
+
+    def __init__(self, first_line: int, read: BlockRead, records: list[Record]) -> None:
+        self.first_line = first_line
+        self.read = read
+        self.records = records
+        self.places: Ints = np.searchsorted(read.at, np.array([r.line - first_line - 1 for r in records], np.int64))
+
+    def stamps(self) -> Stamps:
+        """The stamps of all records, in line order."""
+        read = self.read
+        ahead = np.array([NO_TIME if k.inner_zone_us is None else k.inner_zone_us for k in read.kinds], np.int64)
+        known = np.array([not k.outer_naive for k in read.kinds], np.bool_)
+        mine = Stamps(read.inner_us, ahead[read.kind], read.outer_us, known[read.kind] if len(read.kind) else np.zeros(0, np.bool_))
+        if not self.records:
+            return mine
+        inner, zones, outer, outer_known = [], [], [], []
+        for record in self.records:
+            stamp = _stamp(record)
+            inner.append(NO_TIME if stamp is None else to_naive_us(stamp.replace(tzinfo=None)))
+            zone = None if stamp is None else stamp.utcoffset()
+            zones.append(NO_TIME if zone is None else zone // _MICROSECOND)
+            outer_known.append(record.outer is not None)
+            other = record.outer_naive if record.outer is None else record.outer.replace(tzinfo=None)
+            outer.append(NO_TIME if other is None else to_naive_us(other))
+        where = self.places
+        return Stamps(
+            np.insert(mine.inner, where, inner),
+            np.insert(mine.inner_ahead, where, zones),
+            np.insert(mine.outer, where, outer),
+            np.insert(mine.outer_known, where, outer_known),
+        )
+
+
 class _Reader:
     def __init__(self, source_id: str, spool: Spool, options: ReadOptions) -> None:
         self._id = source_id
         self._spool = spool
         self._clock = Clock(options.zone, options.year, options.newest)
         self._counts = LineCounts()
+        self._pieces = Pieces(self._counts)
+        self._assembler: Assembler | None = None
+        self._wrapped = False
+        self._lines = 0
+        self._waiting: list[_Block] | None = []
         self._streams: dict[str, Stream] = {}
         self._versions = VersionRange()
-        self._seen: dict[str, int] = {}
         self._requests = RequestLines()
         self._now: dict[str, datetime] = {}
         self._pending: tuple[LineFormat, Row, int] | None = None
@@ -84,59 +156,196 @@ class _Reader:
         self._dead_preemptions = False
         self._serves = False
 
-    def run(self, blocks: Iterator[str]) -> SourceRead:
-        records = read_records(blocks, self._counts)
-        head = list(islice(records, _DIARY))
-        self._settle_clock(head)
-        for record in chain(head, records):
-            self._take(record)
+    def run(self, chunks: Iterator[bytes]) -> SourceRead:
+        """Read the whole source."""
+        for data, read in read_blocks(chunks, self._id):
+            self._give(self._block(data, read))
+        assert self._waiting is not None or self._assembler is not None
+        if self._assembler is not None:
+            rest = list(self._assembler.run(self._pieces.rest()))
+            if rest:
+                self._give(_Block(self._lines, everything_left(b""), rest))
+        self._settle()
         self._flush_pending()
         for row in self._requests.rest():
             self._spool.add("requests", row)
         return self._result()
 
-    def _settle_clock(self, head: list[Record]) -> None:
+    def _block(self, data: bytes, read: BlockRead) -> _Block:
+        """One block with all its records."""
+        if self._assembler is None:
+            width = wrap_width(
+                [raw.decode("utf-8", "surrogateescape").removesuffix("\r") for raw in data.split(b"\n", HEAD_LINES)[:HEAD_LINES]]
+            )
+            self._wrapped = width > 0
+            self._assembler = Assembler(self._counts, width)
+        if self._wrapped or self._pieces.waiting or any(may_be_partial(raw) for stretch in read.left for _, raw in stretch):
+            # what a line is may depend on any line before it
+            read = everything_left(data)
+        self._counts.add(read.counts)
+        attests = _first_of_engines(read)
+        records: list[Record] = []
+        unended = None if data.endswith(b"\n") else read.lines - 1
+        for stretch in read.left:
+            self._assembler.attested |= {engine for engine, at in attests.items() if at < stretch[0][0]}
+            records += self._assembler.run(self._pieces.of(self._lines_of(stretch, unended)))
+        self._assembler.attested |= attests.keys()
+        block = _Block(self._lines, read, records)
+        self._lines += read.lines
+        return block
+
+    def _lines_of(self, stretch: list[tuple[int, bytes]], unended: int | None) -> Iterator[Line]:
+        for number, raw in stretch:
+            text = raw.decode("utf-8", "surrogateescape")
+            yield self._lines + number + 1, text if number == unended else text.removesuffix("\r"), number != unended
+
+    def _give(self, block: _Block) -> None:
+        """Take a block, once the clock is settled by the first records of the source."""
+        if self._waiting is None:
+            self._take_block(block)
+            return
+        self._waiting.append(block)
+        if sum(len(b.read.at) + len(b.records) for b in self._waiting) >= _DIARY:
+            self._settle()
+
+    def _settle(self) -> None:
+        waiting, self._waiting = self._waiting or [], None
+        if not waiting:
+            return
         pairs: list[tuple[datetime, datetime]] = []
         dated: datetime | None = None
-        for record in head:
-            inner = _stamp(record)
-            if inner is None:
+        stamped = False
+        left = _DIARY
+        for block in waiting:
+            stamps = block.stamps()
+            for inner, ahead, outer, known in zip(
+                stamps.inner[:left].tolist(), stamps.inner_ahead[:left].tolist(),
+                stamps.outer[:left].tolist(), stamps.outer_known[:left].tolist(), strict=True,
+            ):  # fmt: skip
+                stamped = stamped or inner != NO_TIME or (outer != NO_TIME and not known)
+                if inner == NO_TIME:
+                    continue
+                moment = from_naive_us(inner)
+                if ahead == NO_TIME and outer != NO_TIME and known and len(pairs) < _PAIRS:
+                    pairs.append((moment, from_us(outer)))
+                if dated is None and moment.year != NO_YEAR:
+                    dated = moment
+            left -= min(left, len(stamps.inner))
+        if stamped:
+            self._clock.decide(pairs, dated)
+        for block in waiting:
+            self._take_block(block)
+
+    def _take_block(self, block: _Block) -> None:
+        """All records of a block: rows read in bulk at once, the others one by one, and what follows from their order."""
+        read = block.read
+        stamps = block.stamps()
+        ts, outer = utc_of(self._clock, stamps)
+        self._inner += int((stamps.inner != NO_TIME).sum())
+        self._outer += int(((stamps.inner == NO_TIME) & (ts != NO_TIME)).sum())
+        timed = ts[ts != NO_TIME]
+        if len(timed):
+            first, last = from_us(int(timed.min())), from_us(int(timed.max()))
+            self._first = first if self._first is None else min(self._first, first)
+            self._last = last if self._last is None else max(self._last, last)
+        mine = np.ones(len(ts), np.bool_)
+        own = block.places + np.arange(len(block.records))
+        mine[own] = False
+        bulk_ts = ts[mine]
+        for kind in read.kinds:
+            self._serves = self._serves or kind.asks_to_infer
+            self._dead_preemptions = self._dead_preemptions or kind.dead_preemptions
+            features = registry().by_id[kind.format].features
+            for feature in kind.features:
+                self._versions.narrow(features[feature].since, features[feature].until)
+        done = 0
+        for record, place, at in zip(block.records, block.places.tolist(), own.tolist(), strict=True):
+            self._pass(block, bulk_ts, done, place)
+            done = place
+            self._take(record, _moment(ts[at]), _moment(outer[at]))
+        self._pass(block, bulk_ts, done, len(read.at))
+        self._add_rows(block, bulk_ts, outer[mine])
+
+    def _add_rows(self, block: _Block, ts: Ints, outer: Ints) -> None:
+        read = block.read
+        for table, batch in read.rows.items():
+            rows = np.flatnonzero(np.array([k.table == table for k in read.kinds], np.bool_)[read.kind])
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            columns["record"] = pa.array(read.at[rows] + block.first_line + 1)
+            columns["ts"] = _times(ts[rows])
+            columns["outer_ts"] = _times(outer[rows])
+            if table == "scheduler":
+                self._add_spans(block, columns, rows, ts)
+            self._spool.add_batch(table, pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema))
+
+    def _add_spans(self, block: _Block, columns: dict[str, pa.Array], rows: Ints, ts: Ints) -> None:
+        """First and last report of each rank, by stream."""
+        kinds, kind = np.unique(block.read.kind[rows], return_inverse=True)
+        codes = kind.astype(np.int64)
+        for rank in ("dp", "tp", "pp"):
+            codes = codes * _NO_RANK + columns[rank].cast(pa.int64()).fill_null(_NO_RANK - 1).to_numpy()
+        for code in np.unique(codes).tolist():
+            times = ts[rows[codes == code]]
+            ranks = []
+            for _ in range(3):
+                code, rank = divmod(code, _NO_RANK)
+                ranks.append(None if rank == _NO_RANK - 1 else rank)
+            of = block.read.kinds[kinds[code]]
+            self._widen(of.origin, f"{of.engine}/{ranks[2]}/{ranks[1]}/{ranks[0]}", from_us(int(times.min())), from_us(int(times.max())))
+
+    def _widen(self, origin: str, key: str, begin: datetime, end: datetime) -> None:
+        spans = self._streams.setdefault(origin, Stream(origin)).spans
+        first, last = spans.get(key, (begin, end))
+        spans[key] = (min(first, begin), max(last, end))
+
+    def _pass(self, block: _Block, ts: Ints, begin: int, end: int) -> None:
+        """What follows from the order of the records `begin` to `end` among those read in bulk."""
+        if begin == end:
+            return
+        read = block.read
+        of = read.kind[begin:end]
+        spans = {}
+        for number in np.unique(of).tolist():
+            here = np.flatnonzero(of == number)
+            spans[number] = (begin + int(here[0]), begin + int(here[-1]))
+        for number, (_, last) in sorted(spans.items(), key=lambda entry: entry[1][1]):
+            if ts[last] != NO_TIME:
+                self._now[read.kinds[number].origin] = from_us(int(ts[last]))
+        # in the order in which they were seen first
+        for number, (first, last) in sorted(spans.items(), key=lambda entry: entry[1]):
+            kind = read.kinds[number]
+            if kind.table == "ignored" and kind.engine == "any":
                 continue
-            if inner.tzinfo is None and record.outer is not None:
-                pairs.append((inner, record.outer))
-            if dated is None and inner.year != NO_YEAR:
-                dated = inner
-        if any(_stamp(r) is not None or r.outer_naive is not None for r in head):
-            self._clock.decide(pairs[:200], dated)
+            stream = self._streams.setdefault(kind.origin, Stream(kind.origin))
+            if kind.engine != "any":
+                self._engines.add(kind.engine)
+                stream.engines.add(kind.engine)
+            if kind.role:
+                for at in (first, last):
+                    self._mark(stream, kind.role, kind.format, kind.pid, from_us(int(ts[at])), block.first_line + int(read.at[at]) + 1)
+            if kind.table != "ignored":
+                self._flush_pending()
 
-    def _times(self, record: Record) -> tuple[datetime | None, datetime | None]:
-        """(ts, outer_ts): ts from the engine's own stamp, else the collector's, else None."""
-        outer = record.outer
-        if outer is None and record.outer_naive is not None:
-            outer = self._clock.to_utc(record.outer_naive)
-        inner = _stamp(record)
-        if inner is None:
-            self._outer += outer is not None
-            return outer, outer
-        self._inner += 1
-        return (inner.astimezone(UTC) if inner.tzinfo else self._clock.to_utc(inner, record.outer)), outer
+    def _learn(self, fmt: LineFormat, message: str) -> None:
+        for feature in fmt.features:
+            if feature.when.search(message):
+                self._versions.narrow(feature.since, feature.until)
 
-    def _take(self, record: Record) -> None:
+    def _take(self, record: Record, ts: datetime | None, outer: datetime | None) -> None:
+        """One record that was read by itself; `ts` is of the engine's own stamp, else the collector's, else None."""
         parsed = record.match.parsed
         assert parsed is not None
         fmt = parsed.format
         head = record.match.head
-        ts, outer = self._times(record)
         if ts is not None:
             self._now[record.origin] = ts
-            self._first = ts if self._first is None else min(self._first, ts)
-            self._last = ts if self._last is None else max(self._last, ts)
         carried = ts or self._now.get(record.origin)
         if fmt.table == "ignored" and fmt.engine == "any":
-            self._serves = self._serves or bool(_INFERENCE_PATH.search(record.match.message))
+            self._serves = self._serves or bool(INFERENCE_PATH.search(record.match.message))
             return
         stream = self._streams.setdefault(record.origin, Stream(record.origin))
-        self._mark(stream, fmt, head, carried, record.line)
+        if fmt.role and carried is not None:
+            self._mark(stream, fmt.role, fmt.id, head.pid, carried, record.line)
         if fmt.engine != "any":
             self._engines.add(fmt.engine)
             stream.engines.add(fmt.engine)
@@ -153,7 +362,7 @@ class _Reader:
             if ts is None:
                 self._no_time += 1
                 return
-            self._scheduler(record, parsed, row, stream, ts)
+            self._scheduler(record, parsed, row, ts)
         elif fmt.table == "events":
             self._event(fmt, parsed, row, head, record.line)
         elif fmt.table == "facts":
@@ -181,24 +390,18 @@ class _Reader:
             row["dp"] = head.ranks["dp"]
         return row
 
-    def _scheduler(self, record: Record, parsed: Parsed, row: Row, stream: Stream, ts: datetime) -> None:
+    def _scheduler(self, record: Record, parsed: Parsed, row: Row, ts: datetime) -> None:
         row |= {column: value for column, value in parsed.values.items() if self._plausible(column, value)}
         if "preemptions_dead_field" in parsed.extra:
             self._dead_preemptions = True
         row["extra"] = _extra(parsed)
-        key = f"{row['engine']}/{row.get('dp')}/{row.get('tp')}/{row.get('pp')}"
-        first, last = stream.spans.get(key, (ts, ts))
-        stream.spans[key] = (min(first, ts), max(last, ts))
+        self._widen(record.origin, f"{row['engine']}/{row.get('dp')}/{row.get('tp')}/{row.get('pp')}", ts, ts)
         self._spool.add("scheduler", row)
 
     def _plausible(self, column: str, value: Value) -> bool:
-        """False for a count below zero or beyond any server, and a share beyond the whole: damage, not a report."""
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            most = _MOST_USAGE if column.endswith("_usage") else _MOST
-            if not 0 <= value <= most:
-                self._counts.damaged += 1
-                return False
-        return True
+        plausible = is_plausible(column, value)
+        self._counts.damaged += not plausible
+        return plausible
 
     def _event(self, fmt: LineFormat, parsed: Parsed, row: Row, head: Head, line: int) -> None:
         row |= parsed.values
@@ -254,24 +457,15 @@ class _Reader:
         if isinstance(version, str):
             self._versions.state(version)
 
-    def _mark(self, stream: Stream, fmt: LineFormat, head: Head, ts: datetime | None, line: int) -> None:
-        if not fmt.role or ts is None:
-            return
+    def _mark(self, stream: Stream, role: str, form: str, pid: int | None, ts: datetime, line: int) -> None:
         marks = stream.marks
-        if marks and marks[-1].role == fmt.role and (fmt.role == "serving" or marks[-1].format == fmt.id):
+        if marks and marks[-1].role == role and (role == "serving" or marks[-1].format == form):
             last = marks[-1]
-            if fmt.role == "serving" or (last.pid == head.pid and (ts - last.ts).total_seconds() < 20):
-                last.last_ts, last.last_record = ts, line
+            if role == "serving" or (last.pid == pid and (ts - last.ts).total_seconds() < 20):
+                if line >= last.last_record:
+                    last.last_ts, last.last_record = ts, line
                 return
-        marks.append(Mark(ts, line, fmt.role, fmt.id, head.pid, ts, line))
-
-    def _learn(self, fmt: LineFormat, message: str) -> None:
-        seen = self._seen.get(fmt.id, 0)
-        if fmt.features and seen < _FEATURE_LINES:
-            self._seen[fmt.id] = seen + 1
-            for feature in fmt.features:
-                if feature.when.search(message):
-                    self._versions.narrow(feature.since, feature.until)
+        marks.append(Mark(ts, line, role, form, pid, ts, line))
 
     def _result(self) -> SourceRead:
         c = self._counts

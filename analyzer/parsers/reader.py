@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Protocol
 
 from analyzer.formats.versions import VersionRange
-from analyzer.sources.records import LineCounts
+from analyzer.sources.pieces import LineCounts
+from analyzer.sources.text import texts
 from analyzer.trace.spool import Spool
 from analyzer.trace.streams import Stream
 
@@ -36,7 +37,7 @@ class ReadOptions:
 
 @dataclass(slots=True)
 class Given:
-    """One source as a reader gets it: `head` is the beginning of the text (up to 64 KiB), `blocks` the whole of it.
+    """One source as a reader gets it: `head` is the beginning of the text (up to 64 KiB), `chunks` the whole of it in UTF-8.
 
     `path` is None for standard input and for what came over the network; only readers of binary files use it.
     """
@@ -45,9 +46,14 @@ class Given:
     name: str
     path: Path | None
     head: str
-    blocks: Iterator[str]
+    chunks: Iterator[bytes]
     spool: Spool
     options: ReadOptions
+
+    @property
+    def blocks(self) -> Iterator[str]:
+        """The whole of it as text; it can be gone through once."""
+        return texts(self.chunks)
 
 
 @dataclass(slots=True)

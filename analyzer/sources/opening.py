@@ -67,7 +67,7 @@ _BZIP2_BLOCKS = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
 
 
 class TextSource(Protocol):
-    """Text that comes block by block, from a file or over the network; see TextInput for the attributes."""
+    """UTF-8 text that comes block by block, from a file or over the network; see TextInput for the attributes."""
 
     cut: bool
     notes: list[str]
@@ -76,13 +76,13 @@ class TextSource(Protocol):
     def size(self) -> int: ...
     @property
     def sha256(self) -> str | None: ...
-    def __iter__(self) -> Iterator[str]: ...
+    def __iter__(self) -> Iterator[bytes]: ...
 
 
 class TextInput:
-    """The text of one input, as blocks of str.
+    """The text of one input, as blocks of UTF-8 without a byte order mark.
 
-    Bytes that are no UTF-8 are kept as surrogate escapes. After iteration `cut` says whether the
+    Bytes that are no UTF-8 are kept as they are. After iteration `cut` says whether the
     input ended too early, with the reason in `notes`; `size` and `sha256` are of the stored bytes.
     """
 
@@ -105,7 +105,7 @@ class TextInput:
         """Hash of the bytes as stored; None for standard input."""
         return None if self._path is None else self._hash.hexdigest()
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[bytes]:
         """Raises OSError when it cannot be opened, BinaryInputError when it is no text."""
         blocks = self._unpacked()
         head = b""
@@ -115,12 +115,14 @@ class TextInput:
                 break
         encoding = _encoding(head)
         refuse_binary(head, encoding)
-        # surrogate escapes keep every bad byte; UTF-16 has no such thing
-        decoder = codecs.getincrementaldecoder(encoding)(errors="replace" if encoding == "utf-16" else "surrogateescape")
-        yield decoder.decode(head)
-        for block in blocks:
-            yield decoder.decode(block)
-        yield decoder.decode(b"", final=True)
+        if encoding == "utf-16":
+            decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+            for block in chain((head,), blocks):
+                yield decoder.decode(block).encode("utf-8", "replace")
+            yield decoder.decode(b"", final=True).encode("utf-8", "replace")
+            return
+        yield head.removeprefix(codecs.BOM_UTF8)
+        yield from blocks
 
     def _stored(self) -> Iterator[bytes]:
         handle: BinaryIO = sys.stdin.buffer if self._path is None else self._path.open("rb")

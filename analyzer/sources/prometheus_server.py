@@ -94,7 +94,7 @@ class PrometheusInput:
         """Hash of the lines given: the same for the same time of a server that has not changed."""
         return self._hash.hexdigest() if self._given else None
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[bytes]:
         """Raises KvpmError when the server cannot be asked, NothingUsableError when it has no sample of these series."""
         try:
             selectors = list(self._match or preset_selectors())
@@ -104,7 +104,7 @@ class PrometheusInput:
                 line = orjson.dumps(answer, option=orjson.OPT_APPEND_NEWLINE)
                 self._hash.update(line)
                 self._given = True
-                yield line.decode()
+                yield line
         except KvpmError as error:
             if not self._given:
                 raise

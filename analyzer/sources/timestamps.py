@@ -12,20 +12,24 @@ from functools import lru_cache
 from statistics import median
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import numpy as np
+import numpy.typing as npt
+
 from analyzer.errors import KvpmError
 
+Ints = npt.NDArray[np.int64]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?: ?(Z|UTC|[+-]\d\d:?\d\d))?")
 _SHORT = re.compile(r"(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?")
-_MONTHS = {m: i for i, m in enumerate(("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1)}
+MONTHS = {m: i for i, m in enumerate(("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1)}
 _SYSLOG = re.compile(r"([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?")
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 
 # Years before the first engine, or far ahead, are not a log's time but a damaged stamp.
-_SANE_YEARS = range(2015, 2101)
+SANE_YEARS = range(2015, 2101)
 # A year-less stamp that jumps back by more than this has passed New Year.
-_NEW_YEAR = timedelta(days=300)
+_NEW_YEAR_US = 300 * 86_400_000_000
 # Collectors stamp within minutes; zones differ by quarters of an hour.
 _ZONE_STEP_S = 900
 
@@ -41,7 +45,7 @@ def parse_iso(text: str) -> datetime | None:
         return _parse_syslog(text)
     year, month, day, hour, minute, second = (int(match[i]) for i in range(1, 7))
     micro = int((match[7] or "0")[:6].ljust(6, "0"))
-    if year not in _SANE_YEARS:
+    if year not in SANE_YEARS:
         return None
     try:
         return datetime(year, month, day, hour, minute, second, micro, tzinfo=_zone(match[8]))
@@ -51,10 +55,10 @@ def parse_iso(text: str) -> datetime | None:
 
 def _parse_syslog(text: str) -> datetime | None:
     match = _SYSLOG.fullmatch(text)
-    if match is None or match[1] not in _MONTHS:
+    if match is None or match[1] not in MONTHS:
         return None
     day, hour, minute, second = (int(match[i]) for i in range(2, 6))
-    return _yearless((_MONTHS[match[1]], day, hour, minute, second), match[6])
+    return _yearless((MONTHS[match[1]], day, hour, minute, second), match[6])
 
 
 @lru_cache(maxsize=8192)
@@ -148,7 +152,7 @@ class Clock:
     year_assumed: bool = False
     _dated: datetime | None = None
     _year_now: int | None = None
-    _last_short: datetime | None = None
+    _last_short: int | None = None
 
     def decide(self, pairs: list[tuple[datetime, datetime]], dated: datetime | None) -> None:
         """Settle zone and year from the beginning of the source.
@@ -159,7 +163,7 @@ class Clock:
             self.decisions.append(f"stamps without a zone read as {self.zone} (--tz)")
         elif pairs:
             outer = [o.replace(tzinfo=None) for _, o in pairs]
-            seconds = median((_near(i, o) - o).total_seconds() for (i, _), o in zip(pairs, outer, strict=True))
+            seconds = median((near(i, o) - o).total_seconds() for (i, _), o in zip(pairs, outer, strict=True))
             self.offset = timedelta(seconds=round(seconds / _ZONE_STEP_S) * _ZONE_STEP_S)
             if self.offset:
                 self.decisions.append(
@@ -178,7 +182,7 @@ class Clock:
         """A naive inner stamp as UTC; a year-less one (`parse_short`) takes the year nearest to the collector's stamp."""
         if naive.year == NO_YEAR:
             if outer is not None and self.year is None:
-                naive = _near(naive, outer.replace(tzinfo=None))
+                naive = near(naive, outer.replace(tzinfo=None))
             else:
                 naive = self._with_year(naive)
         if self.zone is not None:
@@ -186,43 +190,58 @@ class Clock:
         return (naive - self.offset).replace(tzinfo=UTC)
 
     def _with_year(self, short: datetime) -> datetime:
+        return replace_year(short, int(self.years_of(np.array([to_naive_us(short)]))[0]))
+
+    def years_of(self, short: Ints) -> Ints:
+        """The years of stamps that have none (as `to_naive_us`), the next ones in the order of the source."""
+        first = from_naive_us(int(short[0]))
         if self._year_now is None and self._dated is not None:
-            self._year_now = _near(short, self._dated).year
+            self._year_now = near(first, self._dated).year
         if self._year_now is None:
             self.year_assumed = True
-            self._year_now = self._guess(short)
+            self._year_now = self._guess(first)
             self.decisions.append(f"stamps have no year: read as {self._year_now}, the latest that is not ahead of the file (set --year)")
-        if self._last_short is not None and self._last_short - short > _NEW_YEAR:
-            self._year_now += 1
-            self.decisions.append(f"the stamps pass New Year: {self._year_now} from there on")
-        elif self._last_short is not None and short - self._last_short > _NEW_YEAR:
-            # newest-first logs pass it backwards
-            self._year_now -= 1
-        self._last_short = short
-        return _replace_year(short, self._year_now)
+        later = np.diff(short, prepend=short[0] if self._last_short is None else self._last_short)
+        # newest-first logs pass it backwards
+        turns = (later < -_NEW_YEAR_US).astype(np.int64) - (later > _NEW_YEAR_US)
+        years = self._year_now + np.cumsum(turns)
+        self.decisions += [f"the stamps pass New Year: {year} from there on" for year in years[turns > 0].tolist()]
+        self._last_short, self._year_now = int(short[-1]), int(years[-1])
+        return years
 
     def _guess(self, short: datetime) -> int:
         limit = self.newest.replace(tzinfo=None) + timedelta(days=1)
         for year in range(limit.year, limit.year - 9, -1):
             if (short.month, short.day) == (2, 29) and not _is_leap(year):
                 continue
-            if _replace_year(short, year) <= limit:
+            if replace_year(short, year) <= limit:
                 return year
         return limit.year
 
 
-def _near(moment: datetime, other: datetime) -> datetime:
+def to_naive_us(moment: datetime) -> int:
+    """Microseconds from 1970 to a time without a zone, as it reads."""
+    return (moment - EPOCH.replace(tzinfo=None)) // timedelta(microseconds=1)
+
+
+def from_naive_us(us: int) -> datetime:
+    """The inverse of `to_naive_us`."""
+    return EPOCH.replace(tzinfo=None) + timedelta(microseconds=us)
+
+
+def near(moment: datetime, other: datetime) -> datetime:
     """`moment`, in the year that brings it closest to `other` when it has none of its own."""
     if moment.year != NO_YEAR:
         return moment
-    return min((_replace_year(moment, other.year + n) for n in (-1, 0, 1)), key=lambda m: abs(m - other))
+    return min((replace_year(moment, other.year + n) for n in (-1, 0, 1)), key=lambda m: abs(m - other))
 
 
 def _is_leap(year: int) -> bool:
     return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
-def _replace_year(moment: datetime, year: int) -> datetime:
+def replace_year(moment: datetime, year: int) -> datetime:
+    """The same day of another year; 1 March for a 29 February that it does not have."""
     if (moment.month, moment.day) == (2, 29) and not _is_leap(year):
         return moment.replace(year=year, month=3, day=1)
     return moment.replace(year=year)

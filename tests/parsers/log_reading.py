@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -56,6 +57,9 @@ class _Rows:
     def add(self, table: str, row: dict[str, Any]) -> None:
         self._rows.setdefault(table, []).append(row)
 
+    def add_batch(self, table: str, batch: pa.RecordBatch) -> None:
+        self._rows.setdefault(table, []).extend(batch.to_pylist())
+
     def stored(self, table: str) -> list[dict[str, Any]]:
         rows = self._rows.get(table)
         return pa.RecordBatch.from_pylist(rows, schema=TABLES[table].arrow).to_pylist() if rows else []
@@ -66,7 +70,7 @@ def read(
 ) -> Reading:
     """Read `text`. The account of lines must add up, whatever the text is."""
     spool = _Rows()
-    given = Given("s", "server.log", None, text[:65536], _blocks(text), cast(Spool, spool), ReadOptions(zone, year, newest))
+    given = Given("s", "server.log", None, text[:65536], _chunks(text), cast(Spool, spool), ReadOptions(zone, year, newest))
     log = EngineLogReader().read(given)
     rows = {name: [_told(row) for row in spool.stored(name)] for name in TABLES if name != "sources"}
     c = log.counts
@@ -75,10 +79,12 @@ def read(
     return Reading(log, rows)
 
 
-def _blocks(text: str) -> Iterator[str]:
+def _chunks(text: str) -> Iterator[bytes]:
     # odd block sizes, so that lines are cut by blocks
-    for at in range(0, len(text), 997):
-        yield text[at : at + 997]
+    # lone surrogates are no text that bytes can give, but what stands for a bad byte is
+    data = re.sub("[\ud800-\udc7f\udd00-\udfff]", "?", text).encode("utf-8", "surrogateescape")
+    for at in range(0, len(data), 997):
+        yield data[at : at + 997]
 
 
 def _told(row: dict[str, Any]) -> dict[str, Any]:

@@ -117,8 +117,8 @@ def collected(source: PrometheusInput) -> Samples:
     """All samples of all lines; a series that comes in several lines is put together in their order."""
     found: Samples = {}
     for line in source:
-        assert line.endswith("\n")
-        assert line.count("\n") == 1
+        assert line.endswith(b"\n")
+        assert line.count(b"\n") == 1
         answer = json.loads(line)
         assert answer["status"] == "success"
         assert answer["data"]["resultType"] == "matrix"
@@ -239,7 +239,7 @@ def test_selectors_that_overlap_give_a_series_once(live: Live) -> None:
 
 def test_the_same_time_gives_the_same_hash(live: Live) -> None:
     one, two = PrometheusInput(options(live.url)), PrometheusInput(options(live.url))
-    assert "".join(one) == "".join(two)
+    assert b"".join(one) == b"".join(two)
     assert one.sha256 == two.sha256
     assert PrometheusInput(options(live.url)).sha256 is None
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from one_by_one import read_records
 
-from analyzer.sources.records import LineCounts, Record, physical_lines, read_records
+from analyzer.sources.pieces import LineCounts
+from analyzer.sources.records import Record
 
 DECODE = (
     "[2026-01-02 03:04:05 TP0] Decode batch, #running-req: 24, #token: 81234, token usage: 0.62, "
@@ -25,7 +27,7 @@ OTHER = "Traceback (most recent call last):"
 
 def take(text: str) -> tuple[list[Record], LineCounts]:
     counts = LineCounts()
-    records = list(read_records([text], counts))
+    records = read_records(text, counts)
     assert counts.lines == counts.matched + counts.ignored + counts.unmatched + counts.other
     return records, counts
 
@@ -90,19 +92,10 @@ def test_a_first_line_that_lost_its_beginning_invents_nothing(start: int) -> Non
     assert counts.matched in (1, 2)
 
 
-def test_blank_lines_and_blocks() -> None:
-    text = f"\n\n{DECODE}\n\n"
-    for size in range(1, 40):
-        counts = LineCounts()
-        got = list(read_records([text[at : at + size] for at in range(0, len(text), size)], counts))
-        assert [r.line for r in got] == [3]
-        assert counts.lines == 4
-
-
-def test_physical_lines() -> None:
-    assert list(physical_lines(["a\r\nb", "c\n", "", "d"])) == [("a", True), ("bc", True), ("d", False)]
-    assert list(physical_lines(["x"] * 3)) == [("xxx", False)]
-    assert list(physical_lines([])) == []
+def test_blank_lines() -> None:
+    records, counts = take(f"\n\n{DECODE}\n\n")
+    assert [r.line for r in records] == [3]
+    assert counts.lines == 4
 
 
 def test_the_words_of_any_program_are_an_engines_only_where_one_was_seen() -> None:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
+from one_by_one import read_records
 
 from analyzer.formats.match import match_line
-from analyzer.sources.records import LineCounts, read_records
+from analyzer.sources.pieces import LineCounts
 from analyzer.sources.wrappers import unwrap
 
 LINES = {
@@ -55,7 +56,7 @@ TIMELESS: dict[str, tuple[Wrap, str]] = {
 
 def the_record(line: str):
     counts = LineCounts()
-    (record,) = read_records([line + "\n"], counts)
+    (record,) = read_records(line + "\n", counts)
     assert counts.matched == 1
     return record
 
@@ -124,11 +125,11 @@ def test_a_long_line_in_parts_is_one() -> None:
         f"2026-01-02T11:04:06Z stderr F {line[60:]}\n"
     )
     counts = LineCounts()
-    got = list(read_records([text], counts))
+    got = read_records(text, counts)
     assert [(r.match.head.engine, r.line) for r in got] == [("vllm", 2), ("sglang", 1)]
     assert (counts.lines, counts.matched, counts.other) == (5, 5, 0)
     counts = LineCounts()
-    list(read_records([text[: text.index("stdout F")]], counts))
+    read_records(text[: text.index("stdout F")], counts)
     assert counts.lines == counts.matched + counts.other + counts.unmatched + counts.ignored
 
 
@@ -138,7 +139,7 @@ def test_dockers_pieces_of_16_kib() -> None:
     lines = [json.dumps({"log": p, "stream": "stderr", "time": "2026-01-02T11:04:06Z"}) for p in parts[:-1]]
     lines.append(json.dumps({"log": parts[-1] + "\n", "stream": "stderr", "time": "2026-01-02T11:04:06Z"}))
     counts = LineCounts()
-    (record,) = read_records(["\n".join(lines) + "\n"], counts)
+    (record,) = read_records("\n".join(lines) + "\n", counts)
     assert record.match.parsed.values["running"] == 24
     assert counts.matched == len(parts) == 2
 
@@ -146,7 +147,7 @@ def test_dockers_pieces_of_16_kib() -> None:
 def test_collectors_that_drop_the_newline_do_not_glue_lines() -> None:
     wrap, _ = WRAPPERS["fluent-json"]
     counts = LineCounts()
-    assert len(list(read_records([(wrap(LINES["sglang"]) + "\n") * 5], counts))) == 5
+    assert len(read_records((wrap(LINES["sglang"]) + "\n") * 5, counts)) == 5
 
 
 def test_the_collector_is_kept_apart_from_the_message() -> None:

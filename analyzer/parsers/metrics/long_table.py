@@ -21,7 +21,7 @@ from analyzer.parsers.metrics.result import CUT, NO_ZONE, source_read
 from analyzer.parsers.metrics.table_layout import Layout, Long, Wide, csv_head, csv_rows, holds_samples, layout_of
 from analyzer.parsers.reader import Given, SourceRead
 from analyzer.parsers.series import SeriesWriter
-from analyzer.sources.records import LineCounts
+from analyzer.sources.pieces import LineCounts
 from analyzer.sources.timestamps import parse_epoch, to_us
 
 PARQUET = "PAR1"

@@ -19,7 +19,7 @@ from analyzer.parsers.metrics.resolve import OTHER, resolve
 from analyzer.parsers.metrics.result import source_read
 from analyzer.parsers.reader import Given, SourceRead
 from analyzer.parsers.series import SeriesWriter
-from analyzer.sources.records import LineCounts
+from analyzer.sources.pieces import LineCounts
 
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _LABELS = rf"\{{\s*(?:{_STRING}\s*:\s*{_STRING}\s*(?:,\s*)?)*\}}"

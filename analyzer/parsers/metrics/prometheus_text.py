@@ -21,7 +21,7 @@ from analyzer.parsers.metrics.result import CUT, NO_ZONE, source_read
 from analyzer.parsers.metrics.scrapes import Scrapes
 from analyzer.parsers.reader import Given, ReadOptions, SourceRead
 from analyzer.parsers.series import SeriesWriter
-from analyzer.sources.records import LineCounts
+from analyzer.sources.pieces import LineCounts
 from analyzer.sources.timestamps import to_us
 
 # Answer of the look-up for a line that is not known.

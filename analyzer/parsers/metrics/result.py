@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from analyzer.parsers.reader import SourceRead
 from analyzer.parsers.series import SeriesWriter
-from analyzer.sources.records import LineCounts
+from analyzer.sources.pieces import LineCounts
 from analyzer.sources.timestamps import from_us
 
 NO_ZONE = "stamps have no zone and nothing tells it: read as UTC (set --tz)"

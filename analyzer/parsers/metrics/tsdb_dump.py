@@ -10,7 +10,7 @@ from analyzer.parsers.metrics.resolve import IGNORED, OTHER, resolve
 from analyzer.parsers.metrics.result import CUT, source_read
 from analyzer.parsers.reader import Given, SourceRead
 from analyzer.parsers.series import SeriesWriter
-from analyzer.sources.records import LineCounts
+from analyzer.sources.pieces import LineCounts
 
 _SURE_LINES = 3
 _SURE_SHARE = 0.9

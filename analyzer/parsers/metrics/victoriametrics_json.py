@@ -16,7 +16,7 @@ from analyzer.parsers.metrics.resolve import OTHER, resolve
 from analyzer.parsers.metrics.result import CUT, source_read
 from analyzer.parsers.reader import Given, SourceRead
 from analyzer.parsers.series import SeriesWriter
-from analyzer.sources.records import LineCounts
+from analyzer.sources.pieces import LineCounts
 
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _VALUE = r'(?:-?\d[\d.eE+-]*|null|"[-+]?Inf(?:inity)?"|"NaN")'

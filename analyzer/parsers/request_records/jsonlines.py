@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from analyzer.sources.records import LineCounts
+from analyzer.sources.pieces import LineCounts
 
 Document = dict[str, Any]
 Test = Callable[[Document], bool]

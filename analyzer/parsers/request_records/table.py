@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from analyzer.parsers.request_records.jsonlines import lines
-from analyzer.sources.records import LineCounts
+from analyzer.sources.pieces import LineCounts
 
 _DELIMITERS = ",;\t"
 _NO_NAME = re.compile(r"^\d|\d:\d\d|[\[\]{}=]")

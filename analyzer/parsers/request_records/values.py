@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from analyzer.formats.values import read_float
 from analyzer.parsers.reader import ReadOptions
-from analyzer.sources.records import LineCounts
+from analyzer.sources.pieces import LineCounts
 from analyzer.sources.timestamps import Clock, parse_epoch, parse_iso
 
 # An id is kept only when it cannot be anything else; users may send any text as one.

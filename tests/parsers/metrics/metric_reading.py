@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -68,7 +69,7 @@ def read_dump(
     with tempfile.TemporaryDirectory() as folder:
         spool = Spool(Path(folder))
         options = ReadOptions(zone=zone, year=None, newest=NEWEST, at=at)
-        dump = Dump(chosen.read(Given("s1", "x.txt", path, text[:65536], _blocks(text, block), spool, options)))
+        dump = Dump(chosen.read(Given("s1", "x.txt", path, text[:65536], _chunks(text, block), spool, options)))
         spool.close()
         keys = {}
         for row in _rows(spool, "series"):
@@ -95,6 +96,8 @@ def _rows(spool: Spool, table: str) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def _blocks(text: str, size: int) -> Iterator[str]:
-    for at in range(0, len(text), size):
-        yield text[at : at + size]
+def _chunks(text: str, size: int) -> Iterator[bytes]:
+    # lone surrogates are no text that bytes can give, but what stands for a bad byte is
+    data = re.sub("[\ud800-\udc7f\udd00-\udfff]", "?", text).encode("utf-8", "surrogateescape")
+    for at in range(0, len(data), size):
+        yield data[at : at + size]

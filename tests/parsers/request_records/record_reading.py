@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -72,7 +73,7 @@ def read(
     chosen = reader or next(r for r in READERS if r.name == name)
     options = ReadOptions(zone=zone, year=None, newest=datetime(2026, 12, 1, tzinfo=UTC), columns=columns or {}, keep_text=keep_text)
     spool = _Rows()
-    given = Given("s", "a.json", None, text[: 1 << 16], _blocks(text), cast(Spool, spool), options)
+    given = Given("s", "a.json", None, text[: 1 << 16], _chunks(text), cast(Spool, spool), options)
     got = chosen.read(given)
     rows = {table: spool.stored(table) for table in TABLES if table != "sources"}
     counts = got.counts
@@ -89,7 +90,9 @@ def jsonl(*documents: Any) -> str:
     return "".join(json.dumps(d) + "\n" for d in documents)
 
 
-def _blocks(text: str) -> Iterator[str]:
+def _chunks(text: str) -> Iterator[bytes]:
     # odd block sizes, so that lines are cut by blocks
-    for at in range(0, len(text), 997):
-        yield text[at : at + 997]
+    # lone surrogates are no text that bytes can give, but what stands for a bad byte is
+    data = re.sub("[\ud800-\udc7f\udd00-\udfff]", "?", text).encode("utf-8", "surrogateescape")
+    for at in range(0, len(data), 997):
+        yield data[at : at + 997]

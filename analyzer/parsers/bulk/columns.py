@@ -1,0 +1,205 @@
+"""Values of many lines of one shape at once, and the rows that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from analyzer.formats.values import EXACT_DIGITS, READERS, Value
+from analyzer.parsers.bulk.lines import Ints, Lines, Mask
+from analyzer.parsers.bulk.shape import Shape, Slot, most_places_of
+from analyzer.parsers.plausible import is_plausible, most_of
+from analyzer.trace.schema import TABLES
+
+_read_text = READERS["text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """Values of a column in many lines: numbers, or for each line the index of its value in `choices`."""
+
+    numbers: np.ndarray[tuple[int], np.dtype[Any]]
+    choices: tuple[Value, ...] | None = None
+
+    def chosen(self, which: Mask) -> Many:
+        """Those of some of the lines."""
+        return Many(self.numbers[which], self.choices)
+
+    def texts(self) -> tuple[Ints, list[str]]:
+        """(index of its text for each line, texts), as a value is kept in `extra`."""
+        if self.choices is not None:
+            return self.numbers, [str(_read_text(str(c))) for c in self.choices]
+        values, index = np.unique(self.numbers, return_inverse=True)
+        return index, [str(v) for v in values.tolist()]
+
+
+def read_values(lines: Lines, shape: Shape, first: Ints) -> tuple[list[Many], Mask]:
+    """The values of all slots in the lines whose first digit runs are given, and which lines they are right for."""
+    good = np.ones(len(first), np.bool_)
+    found: list[Many] = []
+    for slot in shape.slots:
+        many, sure = _read(lines, slot, first)
+        good &= sure
+        if shape.told is not None and shape.told.format is not None and shape.told.format.table == "scheduler":
+            good &= _plausible(slot.column, many)
+        found.append(many)
+    return found, good
+
+
+def _read(lines: Lines, slot: Slot, first: Ints) -> tuple[Many, Mask]:
+    runs = [first + n for n in slot.runs]
+    if slot.how == "text":
+        return _read_texts(lines, slot, runs)
+    lengths = [lines.run_lengths[r] for r in runs]
+    good: Mask = np.sum(lengths, axis=0) <= EXACT_DIGITS
+    number = lines.numbers(runs[0])
+    if slot.how == "whole":
+        return Many(number), good
+    places = lengths[1] if len(runs) > 1 else np.zeros(len(first), np.int64)
+    good &= places <= most_places_of(slot)
+    places = np.minimum(places, EXACT_DIGITS)
+    if len(runs) > 1:
+        number = number * 10**places + lines.numbers(runs[1])
+    return Many(number / 10.0 ** (places + slot.shift)), good
+
+
+def _read_texts(lines: Lines, slot: Slot, runs: list[Ints]) -> tuple[Many, Mask]:
+    """Each text that occurs is read once, by the slot's own reader."""
+    index = np.zeros(len(runs[0]), np.int64)
+    for run in runs:
+        # numbers that are alike may be written with more or fewer zeros
+        for part in (lines.numbers(run), lines.run_lengths[run]):
+            _, code = np.unique(part, return_inverse=True)
+            _, index = np.unique(index * (int(code.max(initial=0)) + 1) + code, return_inverse=True)
+    values: list[Value | None] = []
+    _, examples = np.unique(index, return_index=True)
+    for example in examples.tolist():
+        digits = [lines.digits(int(run[example])) for run in runs]
+        values.append(slot.reader("".join(p + d for p, d in zip(slot.parts, digits, strict=False)) + slot.parts[-1]))
+    read = np.array([v is not None for v in values], np.bool_)
+    return Many(index, tuple("" if v is None else v for v in values)), read[index]
+
+
+def _plausible(column: str, many: Many) -> Mask:
+    if column.startswith("extra."):
+        return np.ones(len(many.numbers), np.bool_)
+    if many.choices is None:
+        possible: Mask = (many.numbers >= 0) & (many.numbers <= most_of(column))
+        return possible
+    believed: Mask = np.array([is_plausible(column, value) for value in many.choices], np.bool_)[many.numbers]
+    return believed
+
+
+class RowColumns:
+    """Rows of several shapes on their way into one batch per table, in line order."""
+
+    def __init__(self, source_id: str) -> None:
+        self._source_id = source_id
+        self._groups: dict[str, list[tuple[Shape, Ints, list[Many]]]] = {}
+
+    def take(self, shape: Shape, at: Ints, values: list[Many]) -> None:
+        """Rows of one shape: the number of each line, and the values of the shape's slots."""
+        assert shape.told is not None
+        assert shape.told.format is not None
+        self._groups.setdefault(shape.told.format.table, []).append((shape, at, values))
+
+    def batches(self) -> dict[str, pa.RecordBatch]:
+        """The rows by table; columns that the caller knows better (ts, outer_ts) are NULL."""
+        return {table: self._batch(table, groups) for table, groups in self._groups.items()}
+
+    def _batch(self, table: str, groups: list[tuple[Shape, Ints, list[Many]]]) -> pa.RecordBatch:
+        record = np.concatenate([at for _, at, _ in groups])
+        order = np.argsort(record, kind="stable")
+        in_order = bool((np.diff(order) > 0).all())
+        arrays = []
+        for column in TABLES[table].arrow:
+            if column.name == "record":
+                array: pa.Array = pa.array(record)
+            elif column.name == "extra":
+                array = _extras(groups, column.type)
+            else:
+                array = self._column(column, groups, len(record))
+            arrays.append(array if in_order or array.null_count == len(array) else array.take(pa.array(order)))
+        return pa.RecordBatch.from_arrays(arrays, schema=TABLES[table].arrow)
+
+    def _column(self, column: pa.Field, groups: list[tuple[Shape, Ints, list[Many]]], size: int) -> pa.Array:
+        """One column over all shapes: a constant, a slot's values or NULL in each."""
+        parts = [self._of(shape, column.name, values) for shape, _, values in groups]
+        if all(p is None for p in parts):
+            return pa.nulls(size, column.type)
+        if pa.types.is_string(column.type) or pa.types.is_boolean(column.type):
+            return _chosen(parts, groups, column.type)
+        kind = np.float64 if pa.types.is_floating(column.type) else np.int64
+        numbers = np.zeros(size, kind)
+        missing = np.ones(size, np.bool_)
+        begin = 0
+        for part, (_, at, _) in zip(parts, groups, strict=True):
+            end = begin + len(at)
+            if isinstance(part, Many):
+                numbers[begin:end] = part.numbers if part.choices is None else np.array(part.choices, kind)[part.numbers]
+            elif part is not None:
+                numbers[begin:end] = part
+            missing[begin:end] = part is None
+            begin = end
+        return pa.array(numbers, mask=missing if missing.any() else None).cast(column.type)
+
+    def _of(self, shape: Shape, column: str, values: list[Many]) -> Many | Value | None:
+        told = shape.told
+        assert told is not None
+        assert told.format is not None
+        for slot, many in zip(shape.slots, values, strict=True):
+            if slot.column == column:
+                return many
+        fixed: dict[str, Value] = {"source_id": self._source_id, "engine": told.format.engine, "stream": told.wrap.origin}
+        return told.values.get(column, told.head.ranks.get(column, fixed.get(column)))
+
+
+def _chosen(parts: list[Many | Value | None], groups: list[tuple[Shape, Ints, list[Many]]], kind: pa.DataType) -> pa.Array:
+    """A column of texts or truths, each written once."""
+    choices: list[Value | None] = []
+    index: list[Ints] = []
+    for part, (_, at, _) in zip(parts, groups, strict=True):
+        if isinstance(part, Many):
+            given = part.choices if part.choices is not None else tuple(part.texts()[1])
+            index.append((part.numbers if part.choices is not None else part.texts()[0]) + len(choices))
+            choices += given
+        else:
+            index.append(np.full(len(at), len(choices)))
+            choices.append(part)
+    return pa.array(choices, kind).take(pa.array(np.concatenate(index)))
+
+
+def _extras(groups: list[tuple[Shape, Ints, list[Many]]], kind: pa.DataType) -> pa.Array:
+    """The map column: the keys of a shape are the same in all its rows; rows without any are NULL."""
+    keys: list[str] = []
+    items: list[str] = []
+    key_index: list[Ints] = []
+    item_index: list[Ints] = []
+    sizes: list[Ints] = []
+    for shape, at, values in groups:
+        assert shape.told is not None
+        slots = {s.column[6:]: many for s, many in zip(shape.slots, values, strict=True) if s.column.startswith("extra.")}
+        width = len(shape.told.extra)
+        sizes.append(np.full(len(at), width))
+        if not width:
+            continue
+        index = np.empty((len(at), width), np.int64)
+        for place, (key, fixed) in enumerate(shape.told.extra.items()):
+            which, texts = slots[key].texts() if key in slots else (np.zeros(len(at), np.int64), [fixed])
+            index[:, place] = which + len(items)
+            items += texts
+        key_index.append(np.tile(np.arange(width) + len(keys), len(at)))
+        item_index.append(index.ravel())
+        keys += shape.told.extra
+    size = np.concatenate(sizes)
+    if not keys:
+        return pa.nulls(len(size), kind)
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(size)))
+    # an offset that is NULL makes a row that is NULL
+    starts = pa.array(offsets.astype(np.int32), mask=np.append(size == 0, False) if (size == 0).any() else None)
+    of_key = pa.array(keys, pa.string()).take(pa.array(np.concatenate(key_index)))
+    of_item = pa.array(items, pa.string()).take(pa.array(np.concatenate(item_index)))
+    return pa.MapArray.from_arrays(starts, of_key, of_item)

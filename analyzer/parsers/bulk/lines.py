@@ -1,0 +1,126 @@
+"""A block of whole lines as arrays: where lines end, where numbers stand, and what is left without their digits.
+
+Two lines with the same *skeleton* (the line without its digits), the same number of digit runs and the same
+gaps between them differ in nothing but the digits: such lines are read in one go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_DIGITS = b"0123456789"
+# A number is read from the eight bytes before its end, or the eight before those.
+_WORD = 8
+MOST_DIGITS = 2 * _WORD
+_NEWLINE, _ZERO = 10, 48
+
+
+class Lines:
+    """The lines of `data`, which ends with a newline.
+
+    `begins` and `ends` are byte offsets of each line, without its newline; `first_run` the number of digit runs
+    before it (one more entry than lines); `run_begins` and `run_ends` the byte offsets of all digit runs.
+    `code` is the number of each line's skeleton in `skeletons`.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        text = np.frombuffer(data, np.uint8)
+        newlines = np.flatnonzero(text == _NEWLINE)
+        self.ends: Ints = newlines
+        self.begins: Ints = np.concatenate((np.zeros(1, np.int64), newlines[:-1] + 1))
+        digit = (text - np.uint8(_ZERO)) < 10
+        # the last byte is a newline: every run of digits has an end
+        edge = np.empty(len(text), np.bool_)
+        edge[0] = digit[0]
+        np.not_equal(digit[1:], digit[:-1], out=edge[1:])
+        edges = np.flatnonzero(edge)
+        self.run_begins: Ints = edges[0::2]
+        self.run_ends: Ints = edges[1::2]
+        self.first_run: Ints = np.concatenate((np.zeros(1, np.int64), np.searchsorted(self.run_begins, newlines)))
+        self.run_lengths: Ints = self.run_ends - self.run_begins
+        # what stands between a run and the one before it, or the beginning of its line
+        self._gaps: Ints = self.run_begins - np.concatenate((np.zeros(1, np.int64), self.run_ends[:-1]))
+        leads = np.flatnonzero(self.first_run[1:] > self.first_run[:-1])
+        self._gaps[self.first_run[leads]] = self.run_begins[self.first_run[leads]] - self.begins[leads]
+        self._padded = b"0" * MOST_DIGITS + data
+        encoded = _skeletons(data, len(newlines)).dictionary_encode()
+        self.code: npt.NDArray[np.int32] = encoded.indices.to_numpy()
+        self.skeletons: pa.LargeBinaryArray = encoded.dictionary
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def raw(self, line: int) -> bytes:
+        """The bytes of one line, without its newline."""
+        return self.data[self.begins[line] : self.ends[line]]
+
+    def text(self, line: int) -> str:
+        """One line as the readers get it: bytes that are no UTF-8 as surrogate escapes, no carriage return at its end."""
+        return self.raw(line).decode("utf-8", "surrogateescape").removesuffix("\r")
+
+    def runs_of(self, line: int) -> tuple[str, ...]:
+        """The digit runs of one line."""
+        return tuple(self.digits(run) for run in range(self.first_run[line], self.first_run[line + 1]))
+
+    def digits(self, run: int) -> str:
+        """One digit run as it stands there."""
+        return self.data[self.run_begins[run] : self.run_ends[run]].decode("ascii")
+
+    def equal(self, runs: Ints, digits: str) -> Mask:
+        """Which of the runs, all as long as `digits`, are the same."""
+        if len(digits) <= MOST_DIGITS:
+            same: Mask = self.numbers(runs) == int(digits)
+            return same
+        return np.array([self.digits(run) == digits for run in runs.tolist()], np.bool_)
+
+    def alike(self, at: Ints) -> Iterator[tuple[Ints, Ints]]:
+        """`at`, lines with one skeleton, parted by where their numbers stand: (lines, gaps before each digit run)."""
+        counts = self.first_run[at + 1] - self.first_run[at]
+        for count in np.unique(counts).tolist():
+            chosen = at[counts == count]
+            gaps = self._gaps[self.first_run[chosen][:, None] + np.arange(count)]
+            if not count or (gaps == gaps[0]).all():
+                yield chosen, gaps[0]
+                continue
+            rows = pa.FixedSizeBinaryArray.from_buffers(pa.binary(gaps.itemsize * count), len(chosen), [None, pa.py_buffer(gaps.tobytes())])
+            which = rows.dictionary_encode().indices.to_numpy()
+            for number in range(int(which.max()) + 1):
+                same = which == number
+                yield chosen[same], gaps[same][0]
+
+    def numbers(self, runs: Ints) -> Ints:
+        """The values of digit runs, of at most MOST_DIGITS digits each; wrong for longer ones."""
+        ends = self.run_ends[runs]
+        lengths = ends - self.run_begins[runs]
+        low = self._eight(ends + MOST_DIGITS, np.minimum(lengths, _WORD))
+        long = np.flatnonzero(lengths > _WORD)
+        if len(long):
+            low[long] += 10**_WORD * self._eight(ends[long] + _WORD, np.minimum(lengths[long] - _WORD, _WORD))
+        return low
+
+    def _eight(self, ends: Ints, lengths: Ints) -> Ints:
+        """Up to eight digits that end at `ends` in the padded text, as numbers: eight bytes are loaded, and added up by halves."""
+        words = np.ndarray((len(self._padded) - _WORD + 1,), "<u8", self._padded, strides=(1,))
+        # digits in front of the run are shifted out; the first digit is the lowest byte
+        shift = ((_WORD - lengths) * 8).astype(np.uint64)
+        value = ((words[ends - _WORD] >> shift) << shift) & np.uint64(0x0F0F0F0F0F0F0F0F)
+        value = (value * np.uint64(10) + (value >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
+        value = (value * np.uint64(100) + (value >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
+        value = (value * np.uint64(10000) + (value >> np.uint64(32))) & np.uint64(0xFFFFFFFF)
+        return value.astype(np.int64)
+
+
+def _skeletons(data: bytes, lines: int) -> pa.LargeBinaryArray:
+    """Each line without its digits, newline included, as an Arrow array over one buffer."""
+    left = data.translate(None, _DIGITS)
+    offsets = np.zeros(lines + 1, np.int64)
+    offsets[1:] = np.flatnonzero(np.frombuffer(left, np.uint8) == _NEWLINE) + 1
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), lines, [None, pa.py_buffer(offsets), pa.py_buffer(left)])
