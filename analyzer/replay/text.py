@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from math import inf
 
 from rich.console import Console
 from rich.padding import Padding
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from analyzer.language import N_, _
 from analyzer.replay import words
-from analyzer.replay.model import Calibration, Case, GoalAnswer, NoReplay, SettingRow, Study, WhatIf
+from analyzer.replay.model import Calibration, Case, GoalAnswer, NoReplay, SettingRow, Study
 from analyzer.report import fmt
 
 TRUST = {
@@ -75,7 +74,7 @@ def _print(console: Console, study: Study) -> None:
         console.print(Padding(Text(_("({n}) not to be relied on: {why}", n=number, why=why), style="dim"), (0, 0, 0, 2)))
     if not study.what_ifs:
         _print_aside(console, _("No change was asked for: --set l1_tokens=x1.25 tries one, and without --no-grid each setting is tried."))
-    for aside in (words.two_ends(study), *_unserved(study)):
+    for aside in (words.two_ends(study), *words.all_unserved(study)):
         _print_aside(console, aside)
     for answer in study.goals:
         _print_goal(console, answer)
@@ -92,12 +91,6 @@ def _print(console: Console, study: Study) -> None:
 def _print_aside(console: Console, sentence: str, style: str = "dim") -> None:
     if sentence:
         console.print(Padding(Text(sentence, style=style), (0, 0, 0, 2)))
-
-
-def _unserved(study: Study) -> list[str]:
-    """What is never served under which setting, in the order of the table."""
-    named = [(_("nothing changed"), study.unchanged), *((words.setting(w.changes, study.case), w.outcome) for w in ranked(study.what_ifs))]
-    return [told for name, outcome in named if (told := words.unserved(name, outcome))]
 
 
 def _what(case: Case) -> str:
@@ -151,7 +144,7 @@ def _what_ifs(study: Study) -> Table:
         "",
     )
     reasons = list({w.why_not: None for w in study.what_ifs if not w.trusted})
-    for w in ranked(study.what_ifs):
+    for w in words.ranked(study.what_ifs):
         table.add_row(
             Text(words.setting(w.changes, study.case)),
             words.seconds(w.outcome.ttft_p99_s),
@@ -165,15 +158,6 @@ def _what_ifs(study: Study) -> Table:
             style="" if w.trusted else "dim",
         )
     return table
-
-
-def ranked(what_ifs: Sequence[WhatIf]) -> list[WhatIf]:
-    """By what they buy: the lowest P99 first, then the lowest P50."""
-
-    def of(value: float | None) -> float:
-        return inf if value is None else value
-
-    return sorted(what_ifs, key=lambda w: (of(w.outcome.ttft_p99_s), of(w.outcome.ttft_p50_s)))
 
 
 def _print_goal(console: Console, answer: GoalAnswer) -> None:

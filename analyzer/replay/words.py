@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
+from math import inf, isfinite
 
 from analyzer.language import N_, _, ngettext
 from analyzer.replay import knobs
@@ -187,6 +187,21 @@ _TERMS = (
     ("attended_s", N_("{time} per pair of a prefill token and a token before it")),
     ("kv_token_s", N_("{time} per KV token that decoding requests read")),
 )
+
+
+def ranked(what_ifs: Sequence[WhatIf]) -> list[WhatIf]:
+    """By what they buy: the lowest P99 first, then the lowest P50."""
+
+    def of(value: float | None) -> float:
+        return inf if value is None else value
+
+    return sorted(what_ifs, key=lambda w: (of(w.outcome.ttft_p99_s), of(w.outcome.ttft_p50_s)))
+
+
+def all_unserved(study: Study) -> list[str]:
+    """What is never served under which setting, in the order of the table."""
+    named = [(_("nothing changed"), study.unchanged), *((setting(w.changes, study.case), w.outcome) for w in ranked(study.what_ifs))]
+    return [told for name, outcome in named if (told := unserved(name, outcome))]
 
 
 def step_time(model: StepTime) -> str:

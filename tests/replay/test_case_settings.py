@@ -127,6 +127,21 @@ def test_the_default_caps_follow_the_device(vllm: Told) -> None:
 
 
 @pytest.mark.thorough
+def test_whole_prompts_counted_in_an_iteration_are_no_step_of_that_size(tmp_path: Path) -> None:
+    # vLLM counts a prompt at once, in the iteration that ends it, however many chunks it took
+    scrapes = "".join(
+        f"# scrape_ts {1767323105 + 5 * n}\n"
+        f'vllm:cache_config_info{{block_size="16",num_gpu_blocks="4100",engine="0"}} 1\n'
+        f'vllm:num_requests_running{{engine="0"}} 4\nvllm:num_requests_waiting{{engine="0"}} 0\n'
+        f'vllm:iteration_tokens_total_bucket{{engine="0",le="4096"}} {10 * n}\n'
+        f'vllm:iteration_tokens_total_bucket{{engine="0",le="8192"}} {20 * n}\n'
+        f'vllm:iteration_tokens_total_bucket{{engine="0",le="+Inf"}} {20 * n}\n'
+        for n in range(12)
+    )
+    with opened(tmp_path, {"metrics.txt": scrapes}) as trace:
+        assert _row(_settings(trace), "step_tokens") == ("2048", "assumed")
+
+
 def test_an_older_version_has_its_own_rules(vllm: Told, sglang: Told) -> None:
     told = vllm({"engine_version": "0.11.2"})
     assert _row(told, "async_scheduling") == ("false", "assumed")

@@ -35,7 +35,7 @@ def vllm_settings(con: duckdb.DuckDBPyConnection, facts: Facts, version: tuple[i
         "num_blocks": num_blocks,
         "block_tokens": block,
         "max_running": _max_running(con, chosen, running, why),
-        "step_tokens": _step_tokens(con, chosen, step_tokens, why),
+        "step_tokens": chosen.whole("step_tokens", ("max_num_batched_tokens", "arg.max_num_batched_tokens"), step_tokens, why),
         "max_model_tokens": chosen.whole("max_model_tokens", told_length, int(default["max_model_tokens"])),
         "prefix_caching": chosen.flag(
             "prefix_caching", ("arg.enable_prefix_caching",), ("arg.no_enable_prefix_caching",), bool(default["prefix_caching"])
@@ -104,33 +104,6 @@ def _max_running(con: duckdb.DuckDBPyConnection, chosen: Chosen, default: int, w
                 )
             )
     return chosen.whole("max_running", ("arg.max_num_seqs",), default, why)
-
-
-def _step_tokens(con: duckdb.DuckDBPyConnection, chosen: Chosen, default: int, why: str) -> int:
-    keys = ("max_num_batched_tokens", "arg.max_num_batched_tokens")
-    if chosen.facts.get(*keys) is None:
-        # no step was larger than the bound of the last bucket that holds one
-        seen = rows(
-            con,
-            """
-            SELECT max(below) AS most
-            FROM (
-                SELECT le, sum(n) AS n, lag(le) OVER (ORDER BY le) AS below, sum(n) - lag(sum(n)) OVER (ORDER BY le) AS own
-                FROM (
-                    SELECT le, delta AS n FROM counter_delta
-                    WHERE instance = ? AND run_id = ? AND name = 'iteration_tokens' AND part = 'bucket' AND delta IS NOT NULL
-                )
-                GROUP BY le
-            )
-            WHERE own > 0
-            """,
-            chosen.facts.instance,
-            chosen.facts.run_id,
-        )[0]["most"]
-        if seen and seen >= default:
-            larger = next((s for _g, s, _r in _BY_MEMORY[::-1] if s > seen), int(2 * seen))
-            return int(chosen.measure("step_tokens", larger, _("steps of more than {n} tokens were counted", n=int(seen))))
-    return chosen.whole("step_tokens", keys, default, why)
 
 
 def _asynchronous(con: duckdb.DuckDBPyConnection, facts: Facts, chosen: Chosen, default: bool) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from analyzer.diagnosis.model import Window
 from analyzer.language import _, ngettext
 from analyzer.replay.model import GoalAnswer, Measure, NoReplay, Study, WhatIf
-from analyzer.replay.words import error, recorded, sentence, value
+from analyzer.replay.words import all_unserved, error, errors_explained, recorded, sentence, step_time, two_ends, value
 from analyzer.report import fmt
 from analyzer.report.capped import Capped, cap
 from analyzer.report.replay import words
@@ -103,6 +103,8 @@ def _studied(study: Study, window: Window, commands: tuple[str, ...]) -> ReplayV
             tone=tone,
             reasons=cap((fmt.prose(r, 400) for r in told.reasons), MAX_LINES),
             fits=tuple(_fit(m, engine) for m in told.measures),
+            fit_notes=tuple(fmt.prose(t, 400) for t in (errors_explained(told.measures), two_ends(study)) if t),
+            unserved=cap((fmt.prose(t, 300) for t in all_unserved(study)), MAX_LINES),
             step_time=_step_time(study),
             chart=gauges(study, window),
             ladders=ladders(study),
@@ -153,17 +155,14 @@ def _fit(measure: Measure, engine: str) -> FitRow:
 
 
 def _step_time(study: Study) -> str:
-    """What the model of a step's time was fitted to, and how well."""
+    """What a step takes, what that was fitted to, and how well."""
     fitted = study.case.fitted
-    basis = fmt.prose(fitted.basis, 300)
-    if fitted.residual_share is None:
-        return _("The time of a step: {basis}.", basis=basis) if basis else ""
-    return _(
-        "The time of a step: {basis}; half of {n} intervals lie within {share} of it.",
-        basis=basis,
-        n=fmt.number(fitted.samples),
-        share=fmt.share(fitted.residual_share),
-    )
+    told = [step_time(fitted.step_time), fmt.prose(fitted.basis, 300)]
+    if fitted.residual_share is not None:
+        told.append(
+            _("Half of {n} intervals lie within {share} of it.", n=fmt.number(fitted.samples), share=fmt.share(fitted.residual_share))
+        )
+    return fmt.sentences(told)
 
 
 def _goal_view(goal: GoalAnswer, study: Study) -> GoalView:

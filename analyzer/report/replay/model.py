@@ -131,13 +131,19 @@ class SettingView:
 
 @dataclass(frozen=True, slots=True)
 class StudyView:
-    """A replay in full. `doubt` is said once where no row is trusted, instead of in each."""
+    """A replay in full.
+
+    `doubt` is said once where no row is trusted, instead of in each. `fit_notes` say what the errors are of,
+    `unserved` which requests nothing serves under which setting.
+    """
 
     trust: Trust
     trust_word: str
     tone: Tone
     reasons: Capped[str]
     fits: tuple[FitRow, ...]
+    fit_notes: tuple[str, ...]
+    unserved: Capped[str]
     step_time: str
     chart: Timeline | None
     ladders: tuple[Ladder, ...]

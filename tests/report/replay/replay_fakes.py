@@ -137,7 +137,7 @@ def study(trust: Trust = "good", what_ifs: tuple[WhatIf, ...] = WHAT_IFS, **valu
             SettingRow("load_tokens_per_s", "200000", "measured"),
             SettingRow("init_ratio", "0.7", "assumed"),
         ),
-        fitted=FittedStepTime(StepTime(0.01, 1e-5, 1e-4), Pace(), 0.08, 412, "decode steps of the log"),
+        fitted=FittedStepTime(StepTime(0.01, 1e-5, 1e-4), Pace(), 0.08, 412, "Fitted to decode steps of the log."),
         observed=observed(),
         start=T0,
         end_s=END_S,

@@ -276,3 +276,15 @@ def test_nothing_is_said_to_change_nothing_where_no_wait_is_known() -> None:
     plain = study()
     silent = replace(plain.unchanged, ttft_p50_s=None, ttft_p99_s=None)
     assert "changes nothing" not in page(replace(plain, unchanged=silent, what_ifs=(replace(WHAT_IFS[8], outcome=silent),)))
+
+
+def test_what_the_numbers_are_of_is_said_as_in_the_terminal() -> None:
+    found = text(section(page(study())))
+    assert "An error is a share of what was recorded" in found
+    assert "A step takes 10 ms + 10 µs per new token" in found.replace("\xa0", " ")
+    assert "Fitted to decode steps of the log. Half of 412 intervals lie within 8 % of it." in found.replace("\xa0", " ")
+
+
+def test_requests_that_nothing_serves_are_named_with_the_setting() -> None:
+    small = what_if("l1_tokens", 0.5, None, never=3, open=7)
+    assert "3 requests can never be served" in text(section(page(study(what_ifs=(small,)))))
