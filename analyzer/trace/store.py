@@ -13,14 +13,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import polars as pl
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analyzer.errors import ExitCode, KvpmError
 from analyzer.trace.identity import Identity
 from analyzer.trace.manifest import MANIFEST, Manifest, StoredFile, StoredSource, sources_file
-from analyzer.trace.schema import TABLES
+from analyzer.trace.schema import TABLES, TS
 
 _ROW_GROUP = 128 * 1024
 METRIC_TABLES = ("series", "samples")
@@ -29,27 +31,38 @@ ROW_TABLES = tuple(name for name in TABLES if name != "sources")
 
 def assign(table: pa.Table, source_id: str, identity: Identity, shift: timedelta = timedelta(0)) -> pa.Table:
     """`table` (one source's rows) with instance and run_id filled in, sorted by time and record; all times `shift` later."""
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
     if shift:
-        frame = frame.with_columns(pl.col(name) + shift for name, dtype in frame.schema.items() if isinstance(dtype, pl.Datetime))
-    parts: list[pl.DataFrame] = []
-    for (stream,), rows in frame.group_by("stream", maintain_order=True):
-        instance = identity.instance[source_id, str(stream or "")]
-        runs = identity.runs[instance]
-        starts = [r.start for r in runs[1:] if r.start is not None]
-        ids = [r.run_id for r in runs]
-        if starts:
-            # number of starts at or before the row's time; rows without a time belong to the first run
-            run = pl.lit(0, dtype=pl.Int64)
-            for start in starts:
-                run = run + (pl.col("ts").fill_null(pl.lit(start) - pl.duration(days=1)) >= pl.lit(start)).cast(pl.Int64)
-            rows = rows.with_columns(run.replace_strict(dict(enumerate(ids)), return_dtype=pl.String).alias("run_id"))
-        else:
-            rows = rows.with_columns(pl.lit(ids[0]).alias("run_id"))
-        parts.append(rows.with_columns(pl.lit(instance).alias("instance")))
-    whole = pl.concat(parts).sort("ts", "record", nulls_last=True, maintain_order=True)
-    return whole.to_arrow().cast(table.schema)
+        for at, field in enumerate(table.schema):
+            if pa.types.is_timestamp(field.type):
+                table = table.set_column(at, field, pc.add(table.column(at), pa.scalar(shift, pa.duration("us"))))
+    streams = table.column("stream").combine_chunks().fill_null("").dictionary_encode()
+    which = streams.indices.to_numpy()
+    ts = table.column("ts").cast(pa.int64())
+    # rows without a time belong to the first run
+    us = ts.fill_null(np.iinfo(np.int64).min).to_numpy()
+    run = np.zeros(len(table), np.int64)
+    names: list[str] = []
+    run_ids: list[str] = []
+    for number, stream in enumerate(streams.dictionary.to_pylist()):
+        names.append(identity.instance[source_id, stream])
+        runs = identity.runs[names[-1]]
+        starts = pa.array([r.start for r in runs[1:] if r.start is not None], TS).cast(pa.int64()).to_numpy()
+        here = slice(None) if len(streams.dictionary) == 1 else which == number
+        run[here] = len(run_ids) + np.searchsorted(starts, us[here], side="right")
+        run_ids += [r.run_id for r in runs]
+    for name, values, index in (("instance", names, which), ("run_id", run_ids, run)):
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, table.schema.field(at), pa.array(values, pa.string()).take(pa.array(index)))
+    return _in_order(table, us)
+
+
+def _in_order(table: pa.Table, us: npt.NDArray[np.int64]) -> pa.Table:
+    """Sorted by time and record; rows without a time come last. Most logs are in order as they are."""
+    record = table.column("record").to_numpy()
+    rises = (us[1:] > us[:-1]) | ((us[1:] == us[:-1]) & (record[1:] >= record[:-1]))
+    if rises.all() and not table.column("ts").null_count:
+        return table
+    return table.take(pc.sort_indices(table, sort_keys=[("ts", "ascending"), ("record", "ascending")], null_placement="at_end"))
 
 
 def write_table(folder: Path, table_name: str, source_id: str, table: pa.Table) -> StoredFile:
