@@ -62,7 +62,7 @@ def _in_order(table: pa.Table, us: npt.NDArray[np.int64]) -> pa.Table:
     rises = (us[1:] > us[:-1]) | ((us[1:] == us[:-1]) & (record[1:] >= record[:-1]))
     if rises.all() and not table.column("ts").null_count:
         return table
-    return table.take(pc.sort_indices(table, sort_keys=[("ts", "ascending"), ("record", "ascending")], null_placement="at_end"))
+    return table.take(pc.sort_indices(table, sort_keys=[("ts", "ascending", "at_end"), ("record", "ascending", "at_end")]))
 
 
 def write_table(folder: Path, table_name: str, source_id: str, table: pa.Table) -> StoredFile:

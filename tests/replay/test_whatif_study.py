@@ -22,9 +22,9 @@ from analyzer.replay.parallel import measure_all
 from analyzer.replay.settings import L2, Settings
 from analyzer.replay.step_time import StepTime
 from analyzer.replay.study import Asked, study_case
-from analyzer.replay.text import ranked, text
+from analyzer.replay.text import text
 from analyzer.replay.what_if import measure
-from analyzer.replay.words import sentence, setting, spoken
+from analyzer.replay.words import ranked, sentence, setting, spoken
 
 
 def _study(of: Case, asked: Asked | None = None) -> Study:
