@@ -57,7 +57,9 @@ _PICTURE_SUFFIXES: dict[str, PictureForm] = {".svg": "svg", ".png": "png"}
 @click.option(
     "--replay/--no-replay",
     default=None,
-    help="Replay the requests of the worst instance: what would have helped? Default: where something broke and it takes seconds.",
+    envvar="KVPM_REPLAY",
+    help="Replay the requests of the worst instance: what would have helped? Default: KVPM_REPLAY (0 or 1), else where something "
+    "broke and it takes seconds.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 @fail_on_options

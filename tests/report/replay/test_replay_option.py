@@ -63,7 +63,9 @@ def test_the_option_is_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
     # The package gives the command the name of its module.
     monkeypatch.setattr(sys.modules["analyzer.cli.report"], "report_data", report_data)
-    for options in ((), ("--replay",), ("--no-replay",)):
+    for options, usual in (((), ""), (("--replay",), ""), (("--no-replay",), ""), ((), "0"), ((), "1"), (("--replay",), "0")):
         with pytest.raises(KvpmError, match="asked"):
-            CliRunner().invoke(cli, ["report", "x.log", "-o", "-", *options], standalone_mode=False, catch_exceptions=False)
-    assert told == [None, True, False]
+            CliRunner().invoke(
+                cli, ["report", "x.log", "-o", "-", *options], standalone_mode=False, catch_exceptions=False, env={"KVPM_REPLAY": usual}
+            )
+    assert told == [None, True, False, False, True, True]
