@@ -11,24 +11,27 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analyzer.errors import ExitCode, KvpmError, NothingUsableError
-from analyzer.parsers.kinds import HEAD_CHARACTERS, PARQUET, is_parquet, read_source
-from analyzer.parsers.reader import Given, ReadOptions, SourceRead
 from analyzer.sources.discover import Input, find_inputs, is_trace, readable
 from analyzer.sources.opening import BinaryInputError, TextInput, TextSource
 from analyzer.sources.text import texts
-from analyzer.trace.assembly import Rules, assemble
 from analyzer.trace.identity import InstanceRule
 from analyzer.trace.manifest import Manifest, StoredSource, read_manifest
-from analyzer.trace.offsets import OffsetRule
-from analyzer.trace.spool import Spool
+
+# The readers and what they work with are loaded when something is read: a stored trace is opened without them.
+if TYPE_CHECKING:
+    from analyzer.parsers.reader import SourceRead
+    from analyzer.trace.offset_rules import OffsetRule
+    from analyzer.trace.spool import Spool
 
 Progress = Callable[[str, int, int], None]
 """Called with (input, bytes read, bytes in all; 0 when unknown)."""
 
 _ID_BYTES = 4096
+# The first characters of a text, enough to tell what it is.
+_HEAD_CHARACTERS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,9 @@ def ingest(
     A source that is already in the trace, unchanged, is left alone; one that grew is read again and
     replaced. Raises NothingUsableError when no input holds a line of a known engine.
     """
+    from analyzer.trace.assembly import Rules, assemble
+    from analyzer.trace.spool import Spool
+
     options = options or IngestOptions()
     inputs = [*find_inputs(given), *live]
     if not inputs:
@@ -122,6 +128,9 @@ def _read_one(
     progress: Progress | None,
 ) -> StoredSource | None:
     """Read one input; None when it is known already or gave nothing to store."""
+    from analyzer.parsers.kinds import PARQUET, is_parquet, read_source
+    from analyzer.parsers.reader import Given, ReadOptions
+
     source_id, known = _recognise(item, manifest)
     if known is not None and _read_the_same(known, options):
         if known.path != item.name:
@@ -187,9 +196,9 @@ def _beginning(chunks: Iterator[bytes]) -> tuple[str, Iterator[bytes]]:
     for chunk in chunks:
         held.append(chunk)
         length += len(chunk)
-        if length >= HEAD_CHARACTERS:
+        if length >= _HEAD_CHARACTERS:
             break
-    return "".join(texts(held))[:HEAD_CHARACTERS], chain(held, chunks)
+    return "".join(texts(held))[:_HEAD_CHARACTERS], chain(held, chunks)
 
 
 def _number_of(source_id: str, manifest: Manifest) -> int:

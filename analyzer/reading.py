@@ -18,7 +18,7 @@ from analyzer.sources.discover import is_trace
 from analyzer.sources.timestamps import parse_iso, zone_from_option
 from analyzer.trace.identity import parse_instance_rules
 from analyzer.trace.manifest import read_manifest
-from analyzer.trace.offsets import parse_offset_rules
+from analyzer.trace.offset_rules import parse_offset_rules
 from analyzer.trace.reader import Trace
 
 

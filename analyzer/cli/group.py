@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import click
 
 from analyzer import __version__
-from analyzer.cli.batch import batch
-from analyzer.cli.capacity import capacity
-from analyzer.cli.compare import compare
-from analyzer.cli.demo import demo
-from analyzer.cli.diagnose import diagnose
-from analyzer.cli.formats import formats
-from analyzer.cli.ingest import ingest
-from analyzer.cli.metrics import metrics
-from analyzer.cli.replay import replay
-from analyzer.cli.report import report
-from analyzer.cli.sql import sql
+
+# In the order in which one needs them. What each does is said here, and not asked of the command: that would load all of them,
+# and the libraries they work with, to run one.
+_COMMANDS = {
+    "report": "Write the post-mortem: one HTML file, to be opened without a network, or Markdown, JSON or PDF.",
+    "batch": "Write a report of each of many captures, and an index of them.",
+    "diagnose": "Say what happened: verdict, peaks and the checklist, in the terminal or as JSON.",
+    "compare": "Compare two captures: before and after a change, two servers, or two windows of one trace.",
+    "replay": "Replay an incident through a model of the engine's scheduler: first as it was, then with one thing different.",
+    "capacity": "Say what a token costs in KV cache, and how many requests GPUs hold at once.",
+    "ingest": "Read logs, metric dumps and request records into a stored trace (Parquet tables and a manifest).",
+    "sql": "Ask a trace (or logs) in SQL; without QUERY, list tables and views.",
+    "formats": "List the line formats that are known, with the versions that print them.",
+    "metrics": "List the metrics that are known: what they are called in SQL, their unit, versions and meaning.",
+    "demo": "Write a report of a small incident that comes with the tool.",
+}
 
 _HELP = """kvpm, the KV post-mortem: what broke time to first token?
 
@@ -38,11 +44,22 @@ class OutsideError(Exception):
     """What ended a command from outside: its cause is a KeyboardInterrupt or a BrokenPipeError."""
 
 
-class _InOrder(click.Group):
-    """Lists the commands in the order in which one needs them."""
+class _OnDemand(click.Group):
+    """Loads a command when it is asked for, and lists them all without loading any."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = getattr(import_module(f"analyzer.cli.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([*_COMMANDS.items()])
 
     def make_context(self, *given: Any, **more: Any) -> click.Context:
         with _from_outside():
@@ -62,11 +79,7 @@ def _from_outside() -> Iterator[None]:
         raise OutsideError from error
 
 
-@click.group(cls=_InOrder, help=_HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=_OnDemand, help=_HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, "--version", prog_name="kvpm")
 def cli() -> None:
     """The group all commands hang on."""
-
-
-for command in (report, batch, diagnose, compare, replay, capacity, ingest, sql, formats, metrics, demo):
-    cli.add_command(command)

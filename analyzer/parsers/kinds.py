@@ -10,7 +10,6 @@ from analyzer.parsers.reader import Given, Reader, SourceRead
 from analyzer.parsers.request_records import READERS as REQUEST_READERS
 from analyzer.parsers.request_records import generic_reader
 
-HEAD_CHARACTERS = 1 << 16
 PARQUET = "PAR1"
 
 _READERS: tuple[Reader, ...] = (*METRIC_READERS, *REQUEST_READERS, EngineLogReader())

@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 from analyzer.trace.identity import Identity, InstanceRule, SourceStream, identify
 from analyzer.trace.manifest import Manifest, StoredSource
 from analyzer.trace.metric_store import store_metrics
-from analyzer.trace.offsets import OffsetRule, SourceRows, find_offsets
+from analyzer.trace.offset_rules import OffsetRule
+from analyzer.trace.offsets import SourceRows, find_offsets
 from analyzer.trace.schema import TABLES
 from analyzer.trace.spool import Spool
 from analyzer.trace.store import METRIC_TABLES, ROW_TABLES, assign, read_rows, remove_unnamed, write_sources_table, write_table

@@ -7,7 +7,6 @@ with metrics. `--offset` goes before any estimate.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,14 +18,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyzer.errors import KvpmError
 from analyzer.trace.alignment import Estimate, Signal, estimate_offset, load_from_requests, should_apply
 from analyzer.trace.identity import Identity, matches
 from analyzer.trace.manifest import StoredSource
+from analyzer.trace.offset_rules import OffsetRule
 from analyzer.trace.spool import Spool
 from analyzer.trace.store import read_rows
 
-_DURATION = re.compile(r"([+-]?)(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 _SIGNALS = {"running_requests": "running", "waiting_requests": "waiting"}
 # A gauge holds as long as the views hold it.
 _HOLD_S = 30.0
@@ -34,14 +32,6 @@ _HALF_YEAR_S = 183 * 86400.0
 
 
 _Signals = Callable[["SourceRows", str], tuple[Signal, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetRule:
-    """One `--offset SOURCE=DURATION`: seconds to add to all times of the sources it matches."""
-
-    pattern: str
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +57,6 @@ class Offset:
             "offset_estimate_s": round(e.offset_s, 3) if e is not None and e.sure else None,
             "offset_basis": basis,
         }
-
-
-def parse_offset_rules(options: Sequence[str]) -> tuple[OffsetRule, ...]:
-    """`SOURCE=+7h` options as rules; raises KvpmError for one that is none."""
-    rules = []
-    for option in options:
-        pattern, equals, text = option.rpartition("=")
-        found = _DURATION.fullmatch(text.strip())
-        if not (equals and pattern and found and any(found.groups()[1:])):
-            raise KvpmError(f"--offset {option!r} is not SOURCE=DURATION", hint="for example --offset server.log=+7h, or =-90s, or =+1h30m")
-        days, hours, minutes, seconds = (float(g or 0) for g in found.groups()[1:])
-        total = days * 86400 + hours * 3600 + minutes * 60 + seconds
-        rules.append(OffsetRule(pattern, -total if found[1] == "-" else total))
-    return tuple(rules)
 
 
 @dataclass(frozen=True, slots=True)

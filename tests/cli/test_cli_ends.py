@@ -43,7 +43,7 @@ def test_an_interrupt_while_the_program_loads() -> None:
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "    return real(name, *more)\n"
         "builtins.__import__ = slow\n"
-        "sys.argv = ['kvpm', '--version']\n"
+        "sys.argv = ['kvpm', 'report', '--help']\n"
         "from analyzer.cli import main\n"
         "main()\n"
     )

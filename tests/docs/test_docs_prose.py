@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import get_args
 
+import click
 import pytest
 
 from analyzer.cli.group import cli
@@ -85,7 +86,7 @@ def test_every_kvpm_block_of_the_readme_is_run() -> None:
 
 def test_readme_has_every_command_question_and_cause() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for name in cli.commands:
+    for name in cli.list_commands(click.Context(cli)):
         assert f"kvpm {name}" in text or name in ("demo", "formats"), name
     for q in questions().values():
         assert f"| {q.number} | {q.title.split(':')[0]}" in text, q.title

@@ -68,7 +68,8 @@ def wrapped(lines: list[str], width: int, *, trimmed: bool) -> str:
 @pytest.mark.parametrize("log", LOGS)
 def test_wrapped_by_a_terminal_of_any_width(log: str, trimmed: bool) -> None:
     want = read(joined(LOGS[log])).without("record")
-    for width in range(40, 201):
+    # each width meets the ends of other fields; every third meets them all over the logs
+    for width in range(40, 201, 3):
         got = read(wrapped(LOGS[log], width, trimmed=trimmed)).without("record")
         assert got == want, f"width {width}"
 

@@ -185,7 +185,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None and os.environ.get("CI") != "true", reason="needs chromium; with CI=true that is a failure")
-@pytest.mark.parametrize("width", [380, 800, 1280])
+@pytest.mark.parametrize("width", [380, pytest.param(800, marks=pytest.mark.thorough), 1280])
 def test_nothing_sticks_out_or_is_fetched_in_a_browser(tmp_path: Path, width: int) -> None:
     from playwright.sync_api import sync_playwright
 

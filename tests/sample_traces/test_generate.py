@@ -80,7 +80,8 @@ def vllm_peaks(text: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", CASES)
+# Every model and every kind of event is in one of the first; the others are made of the same.
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if i % 3 == 0 else pytest.mark.thorough) for i, n in enumerate(CASES)])
 def test_regenerating_gives_the_same_bytes(name: str) -> None:
     made = files(name)
     assert {p.name for p in (SAMPLES / name).iterdir()} == set(made)

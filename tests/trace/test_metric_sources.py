@@ -13,7 +13,7 @@ from trace_logs import BASE, read, rows, sglang
 from analyzer import open_trace
 from analyzer.ingestion import IngestOptions, ingest
 from analyzer.trace.manifest import read_manifest
-from analyzer.trace.offsets import OffsetRule
+from analyzer.trace.offset_rules import OffsetRule
 
 START = int(BASE.replace(tzinfo=UTC).timestamp())
 

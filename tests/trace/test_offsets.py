@@ -15,7 +15,7 @@ from trace_logs import rows
 
 from analyzer.errors import KvpmError
 from analyzer.ingestion import IngestOptions, ingest
-from analyzer.trace.offsets import parse_offset_rules
+from analyzer.trace.offset_rules import parse_offset_rules
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 BASE = datetime(2026, 3, 10, 12, 0, 0, tzinfo=UTC)
