@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from analyzer.parsers.reader import Given, ReadOptions, SourceRead
 from analyzer.parsers.requests_text import RequestLines
 from analyzer.sources.pieces import Line, LineCounts, Pieces
 from analyzer.sources.records import HEAD_LINES, Assembler, Record, wrap_width
-from analyzer.sources.timestamps import NO_YEAR, Clock, from_naive_us, from_us, parse_iso, parse_short, to_naive_us
+from analyzer.sources.timestamps import MICROSECOND, NO_YEAR, Clock, from_naive_us, from_us, parse_stamp, to_naive_us
 from analyzer.sources.wrappers import may_be_partial
 from analyzer.trace.schema import TS
 from analyzer.trace.spool import Spool
@@ -46,7 +46,6 @@ _DIARY = 3000
 _CONTINUES_WITHIN_LINES = 6
 # Of so many records the collector's stamp is compared with the engine's.
 _PAIRS = 200
-_MICROSECOND = timedelta(microseconds=1)
 # One more than any rank.
 _NO_RANK = 1 << 16
 
@@ -66,10 +65,7 @@ class EngineLogReader:
 
 
 def _stamp(record: Record) -> datetime | None:
-    text = record.match.head.stamp
-    if not text:
-        return None
-    return parse_short(text) if text[2:3] == "-" else parse_iso(text)
+    return parse_stamp(record.match.head.stamp)
 
 
 def _first_of_engines(read: BlockRead) -> dict[str, int]:
@@ -95,7 +91,7 @@ class _Block:
     """A block with its records in line order: those read in bulk (arrays of `read`) and those read one by one.
 
     `first_line` is the number of the line before the block; `places` tells for each of `records` how many of those
-    read in bulk stand before it.
+    read in bulk stand before it; `stamps` are those of all, in line order.
     """
 
     def __init__(self, first_line: int, read: BlockRead, records: list[Record]) -> None:
@@ -103,9 +99,9 @@ class _Block:
         self.read = read
         self.records = records
         self.places: Ints = np.searchsorted(read.at, np.array([r.line - first_line - 1 for r in records], np.int64))
+        self.stamps = self._stamps()
 
-    def stamps(self) -> Stamps:
-        """The stamps of all records, in line order."""
+    def _stamps(self) -> Stamps:
         read = self.read
         ahead = np.array([NO_TIME if k.inner_zone_us is None else k.inner_zone_us for k in read.kinds], np.int64)
         known = np.array([not k.outer_naive for k in read.kinds], np.bool_)
@@ -117,7 +113,7 @@ class _Block:
             stamp = _stamp(record)
             inner.append(NO_TIME if stamp is None else to_naive_us(stamp.replace(tzinfo=None)))
             zone = None if stamp is None else stamp.utcoffset()
-            zones.append(NO_TIME if zone is None else zone // _MICROSECOND)
+            zones.append(NO_TIME if zone is None else zone // MICROSECOND)
             outer_known.append(record.outer is not None)
             other = record.outer_naive if record.outer is None else record.outer.replace(tzinfo=None)
             outer.append(NO_TIME if other is None else to_naive_us(other))
@@ -160,7 +156,6 @@ class _Reader:
         """Read the whole source."""
         for data, read in read_blocks(chunks, self._id):
             self._give(self._block(data, read))
-        assert self._waiting is not None or self._assembler is not None
         if self._assembler is not None:
             rest = list(self._assembler.run(self._pieces.rest()))
             if rest:
@@ -217,7 +212,7 @@ class _Reader:
         stamped = False
         left = _DIARY
         for block in waiting:
-            stamps = block.stamps()
+            stamps = block.stamps
             for inner, ahead, outer, known in zip(
                 stamps.inner[:left].tolist(), stamps.inner_ahead[:left].tolist(),
                 stamps.outer[:left].tolist(), stamps.outer_known[:left].tolist(), strict=True,
@@ -239,7 +234,7 @@ class _Reader:
     def _take_block(self, block: _Block) -> None:
         """All records of a block: rows read in bulk at once, the others one by one, and what follows from their order."""
         read = block.read
-        stamps = block.stamps()
+        stamps = block.stamps
         ts, outer = utc_of(self._clock, stamps)
         self._inner += int((stamps.inner != NO_TIME).sum())
         self._outer += int(((stamps.inner == NO_TIME) & (ts != NO_TIME)).sum())

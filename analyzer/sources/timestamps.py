@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from analyzer.errors import KvpmError
 
-Ints = npt.NDArray[np.int64]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+DAY_US = 86_400_000_000
 
 _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?: ?(Z|UTC|[+-]\d\d:?\d\d))?")
 _SHORT = re.compile(r"(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?")
@@ -29,7 +30,7 @@ _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 # Years before the first engine, or far ahead, are not a log's time but a damaged stamp.
 SANE_YEARS = range(2015, 2101)
 # A year-less stamp that jumps back by more than this has passed New Year.
-_NEW_YEAR_US = 300 * 86_400_000_000
+_NEW_YEAR_US = 300 * DAY_US
 # Collectors stamp within minutes; zones differ by quarters of an hour.
 _ZONE_STEP_S = 900
 
@@ -69,6 +70,11 @@ def parse_short(text: str) -> datetime | None:
         return None
     month, day, hour, minute, second = (int(match[i]) for i in range(1, 6))
     return _yearless((month, day, hour, minute, second), match[6])
+
+
+def parse_stamp(text: str) -> datetime | None:
+    """What an engine's or a collector's logger prints: see `parse_short` and `parse_iso`, told apart by the first dash."""
+    return parse_short(text) if text[2:3] == "-" else parse_iso(text)
 
 
 NO_YEAR = 1904
@@ -125,7 +131,7 @@ def zone_from_option(text: str) -> timezone | ZoneInfo:
 
 def to_us(moment: datetime) -> int:
     """Microseconds since the epoch; exact, which a float of seconds is not."""
-    return (moment.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
+    return (moment.astimezone(UTC) - EPOCH) // MICROSECOND
 
 
 def from_us(us: int) -> datetime:
@@ -192,7 +198,7 @@ class Clock:
     def _with_year(self, short: datetime) -> datetime:
         return replace_year(short, int(self.years_of(np.array([to_naive_us(short)]))[0]))
 
-    def years_of(self, short: Ints) -> Ints:
+    def years_of(self, short: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The years of stamps that have none (as `to_naive_us`), the next ones in the order of the source."""
         first = from_naive_us(int(short[0]))
         if self._year_now is None and self._dated is not None:
@@ -221,7 +227,7 @@ class Clock:
 
 def to_naive_us(moment: datetime) -> int:
     """Microseconds from 1970 to a time without a zone, as it reads."""
-    return (moment - EPOCH.replace(tzinfo=None)) // timedelta(microseconds=1)
+    return (moment - EPOCH.replace(tzinfo=None)) // MICROSECOND
 
 
 def from_naive_us(us: int) -> datetime:

@@ -55,6 +55,16 @@ def test_every_command_is_documented() -> None:
     assert {f"kvpm {name}" for name in cli.list_commands(click.Context(cli))} < paths
 
 
+def test_the_list_of_commands_says_what_they_say_of_themselves() -> None:
+    context = click.Context(cli)
+    formatter = click.HelpFormatter(width=400)
+    cli.format_commands(context, formatter)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
+        assert f"{name} {command.get_short_help_str(limit=300)}\n" in re.sub(" +", " ", formatter.getvalue())
+
+
 def test_every_option_has_words() -> None:
     for path, page in docs.commands(cli, "kvpm"):
         for line in page.splitlines():

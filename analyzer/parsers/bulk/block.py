@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +16,8 @@ from analyzer.parsers.bulk.outcome import Outcome
 from analyzer.parsers.bulk.shape import Shape
 from analyzer.sources.pieces import IGNORED, MATCHED, NO_FILE, UNMATCHED, LineCounts
 from analyzer.sources.records import MAX_PIECES, MIN_WIDTH
+from analyzer.sources.timestamps import MICROSECOND
 
-_MICROSECOND = timedelta(microseconds=1)
 _RETURN = 13
 # So many variants of one family are looked for in a block: beyond that they are as many as its lines.
 _MOST_KEYS = 200
@@ -124,7 +123,7 @@ def _kind(shape: Shape) -> Kind:
         attested=told.attested,
         features=told.features,
         asks_to_infer=told.asks_to_infer,
-        inner_zone_us=None if shape.inner is None or shape.inner.zone is None else shape.inner.zone // _MICROSECOND,
+        inner_zone_us=None if shape.inner is None or shape.inner.zone is None else shape.inner.zone // MICROSECOND,
         outer_naive=told.wrap.outer is None,
         dead_preemptions="preemptions_dead_field" in told.extra,
     )

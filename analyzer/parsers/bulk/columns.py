@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analyzer.formats.values import EXACT_DIGITS, READERS, Value
+from analyzer.formats.values import EXACT_DIGITS, Value, read_text
 from analyzer.parsers.bulk.lines import Ints, Lines, Mask
 from analyzer.parsers.bulk.shape import Shape, Slot, most_places_of
 from analyzer.parsers.plausible import is_plausible, most_of
 from analyzer.trace.schema import TABLES
-
-_read_text = READERS["text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class Many:
     def texts(self) -> tuple[Ints, list[str]]:
         """(index of its text for each line, texts), as a value is kept in `extra`."""
         if self.choices is not None:
-            return self.numbers, [str(_read_text(str(c))) for c in self.choices]
+            return self.numbers, [read_text(str(c)) for c in self.choices]
         values, index = np.unique(self.numbers, return_inverse=True)
         return index, [str(v) for v in values.tolist()]
 
@@ -74,11 +72,8 @@ def _read_texts(lines: Lines, slot: Slot, runs: list[Ints]) -> tuple[Many, Mask]
         for part in (lines.numbers(run), lines.run_lengths[run]):
             _, code = np.unique(part, return_inverse=True)
             _, index = np.unique(index * (int(code.max(initial=0)) + 1) + code, return_inverse=True)
-    values: list[Value | None] = []
     _, examples = np.unique(index, return_index=True)
-    for example in examples.tolist():
-        digits = [lines.digits(int(run[example])) for run in runs]
-        values.append(slot.reader("".join(p + d for p, d in zip(slot.parts, digits, strict=False)) + slot.parts[-1]))
+    values = [slot.reader(slot.text([lines.digits(int(run[example])) for run in runs])) for example in examples.tolist()]
     read = np.array([v is not None for v in values], np.bool_)
     return Many(index, tuple("" if v is None else v for v in values)), read[index]
 
@@ -163,8 +158,8 @@ def _chosen(parts: list[Many | Value | None], groups: list[tuple[Shape, Ints, li
     index: list[Ints] = []
     for part, (_, at, _) in zip(parts, groups, strict=True):
         if isinstance(part, Many):
-            given = part.choices if part.choices is not None else tuple(part.texts()[1])
-            index.append((part.numbers if part.choices is not None else part.texts()[0]) + len(choices))
+            which, given = part.texts() if part.choices is None else (part.numbers, part.choices)
+            index.append(which + len(choices))
             choices += given
         else:
             index.append(np.full(len(at), len(choices)))

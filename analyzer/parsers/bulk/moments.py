@@ -10,9 +10,8 @@ from datetime import date, datetime, timedelta
 import numpy as np
 
 from analyzer.parsers.bulk.lines import Ints, Mask
-from analyzer.sources.timestamps import MONTHS, NO_YEAR, SANE_YEARS, parse_iso, parse_short
+from analyzer.sources.timestamps import DAY_US, MONTHS, NO_YEAR, SANE_YEARS, parse_iso, parse_stamp
 
-_DAY_US = 86_400_000_000
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _NO_DAY = np.iinfo(np.int64).min
 _PARTS = (
@@ -44,7 +43,7 @@ class Moment:
         days = _days((year * 100 + month) * 100 + number(self.runs["d"]))
         hour, minute, second = (number(self.runs[part]) for part in "HMS")
         good = (days != _NO_DAY) & (hour < 24) & (minute < 60) & (second < 60)
-        us = np.where(good, days, 0) * _DAY_US + ((hour * 60 + minute) * 60 + second) * 1_000_000
+        us = np.where(good, days, 0) * DAY_US + ((hour * 60 + minute) * 60 + second) * 1_000_000
         if "f" in self.runs:
             places = length(self.runs["f"])
             us = us + number(self.runs["f"]) * 10 ** np.maximum(6 - places, 0) // 10 ** np.maximum(places - 6, 0)
@@ -58,7 +57,7 @@ def moment_in(text: str, begin: int, end: int, run_at: dict[int, int]) -> Moment
         match = pattern.fullmatch(stamp)
         if match is None:
             continue
-        read = parse_short(stamp) if stamp[2:3] == "-" else parse_iso(stamp)
+        read = parse_stamp(stamp)
         runs = {part: run_at.get(begin + match.start(part)) for part in match.groupdict() if part in "ymdHMSf" and match[part]}
         if read is None or any(run is None for run in runs.values()):
             return None

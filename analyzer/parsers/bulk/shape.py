@@ -14,14 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from analyzer.formats.spans import ValueSpan, value_spans
-from analyzer.formats.values import DECIMAL_SHIFT, EXACT_DIGITS, PERCENT_PLACES, READERS, WHOLE, Reader, Value
+from analyzer.formats.values import DECIMAL_SHIFT, EXACT_DIGITS, PERCENT_PLACES, READERS, WHOLE, Reader, Value, read_text
 from analyzer.parsers.bulk.moments import Moment, find_moment, moment_in
 from analyzer.parsers.bulk.outcome import ROW_TABLES, Outcome, outcome
 from analyzer.parsers.plausible import is_plausible
 from analyzer.sources.records import MIN_WIDTH
 
 _RUN = re.compile("[0-9]+")
-_DECIMAL = re.compile(r"(\d+)(?:\.(\d+))?")
 _TRIALS = 8
 # More numbers than this are no scheduler's line.
 _MOST_RUNS = 120
@@ -46,6 +45,10 @@ class Slot:
     reader: Reader
     shift: int = 0
 
+    def text(self, digits: Sequence[str]) -> str:
+        """The stretch of a line with these digits in its runs."""
+        return "".join(p + d for p, d in zip(self.parts, digits, strict=False)) + self.parts[-1]
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -67,7 +70,11 @@ class Shape:
     @property
     def most_digits(self) -> int:
         """The longest run of digits that lines may have where it is not pinned."""
-        return EXACT_DIGITS if self.told is not None and self.told.is_row else _LONG_NUMBER
+        return _most_digits(self.told)
+
+
+def _most_digits(told: Outcome | None) -> int:
+    return EXACT_DIGITS if told is not None and told.is_row else _LONG_NUMBER
 
 
 def learn(text: str, like: Shape | None = None) -> Shape:
@@ -174,10 +181,9 @@ class _Varied:
         if any(self._became(run, d) is None for d in alike):
             self.same.add(run)
             return
-        longest = EXACT_DIGITS if self._told.is_row else _LONG_NUMBER
         if run in self.long:
             return
-        others = {"0", "7", "12", self._digits(size + 1), self._digits(size + 3), self._digits(longest)}
+        others = {"0", "7", "12", self._digits(size + 1), self._digits(size + 3), self._digits(_most_digits(self._told))}
         if any(self._became(run, d) is None for d in others):
             self.long.add(run)
 
@@ -257,29 +263,29 @@ def _fits(slot: Slot, lengths: Sequence[int]) -> bool:
 def read_slot(slot: Slot, runs: Sequence[str]) -> Value | None:
     """The value of a slot in a line with these digit runs, the way a column is read."""
     digits = [runs[n] for n in slot.runs]
-    text = "".join(p + d for p, d in zip(slot.parts, digits, strict=False)) + slot.parts[-1]
     if slot.how == "whole":
         return int(digits[0])
     if slot.how == "decimal":
         places = len(digits[1]) if len(digits) > 1 else 0
         return float(int("".join(digits)) / 10 ** (places + slot.shift))
-    return slot.reader(text)
+    return slot.reader(slot.text(digits))
 
 
 def _agrees(shape: Shape, runs: list[str], found: Outcome) -> bool:
     """True when reading by slots gives the values that the line-by-line reader gave; what no slot gives must not have changed."""
     assert shape.told is not None
-    values: dict[str, Value | None] = dict(shape.told.values)
-    extra: dict[str, str | None] = dict(shape.told.extra)
+    values: dict[str, Value | None] = {**shape.told.values, **_as_columns(shape.told.extra)}
+    wanted: dict[str, Value] = {**found.values, **_as_columns(found.extra)}
     for slot in shape.slots:
         if not _fits(slot, [len(runs[n]) for n in slot.runs]):
+            # lines with such numbers are left
+            wanted.pop(slot.column, None)
             continue
         value = read_slot(slot, runs)
-        if slot.column.startswith("extra."):
-            extra[slot.column[6:]] = None if value is None else READERS["text"](str(value))  # type: ignore[assignment]
-        else:
-            values[slot.column] = value
-    unsure = {s.column for s in shape.slots if not _fits(s, [len(runs[n]) for n in s.runs])}
-    return all(values[c] == v for c, v in found.values.items() if c not in unsure) and all(
-        extra[k] == v for k, v in found.extra.items() if f"extra.{k}" not in unsure
-    )
+        kept_as_text = value is not None and slot.column.startswith("extra.")
+        values[slot.column] = read_text(str(value)) if kept_as_text else value
+    return all(values[column] == value for column, value in wanted.items())
+
+
+def _as_columns(extra: dict[str, str]) -> dict[str, str]:
+    return {f"extra.{key}": text for key, text in extra.items()}

@@ -9,10 +9,8 @@ import numpy as np
 
 from analyzer.parsers.bulk.block import NO_TIME
 from analyzer.parsers.bulk.lines import Ints, Mask
-from analyzer.sources.timestamps import NO_YEAR, Clock, from_naive_us, near, replace_year, to_naive_us
+from analyzer.sources.timestamps import DAY_US, MICROSECOND, NO_YEAR, Clock, from_naive_us, near, replace_year, to_naive_us
 
-_US = timedelta(microseconds=1)
-_DAY_US = 86_400_000_000
 _YEARLESS_END = to_naive_us(datetime(NO_YEAR + 1, 1, 1))
 _SURELY_NEAR = timedelta(days=180)
 # Zones change their offset at quarters of an hour.
@@ -54,7 +52,7 @@ def utc_of(clock: Clock, stamps: Stamps) -> tuple[Ints, Ints]:
 def _to_utc(clock: Clock, naive: Ints, beside: Ints) -> Ints:
     dated = _with_years(clock, naive, beside)
     if clock.zone is None:
-        return dated - clock.offset // _US
+        return dated - clock.offset // MICROSECOND
     quarters, index = np.unique(dated // _QUARTER_US, return_inverse=True)
     ahead = [_ahead(clock, int(q) * _QUARTER_US) for q in quarters.tolist()]
     return dated - np.array(ahead, np.int64)[index]
@@ -63,7 +61,7 @@ def _to_utc(clock: Clock, naive: Ints, beside: Ints) -> Ints:
 def _ahead(clock: Clock, us: int) -> int:
     """What the given zone is ahead of UTC at this time of its own."""
     naive = from_naive_us(us)
-    return (naive - naive.replace(tzinfo=clock.zone).astimezone(UTC).replace(tzinfo=None)) // _US
+    return (naive - naive.replace(tzinfo=clock.zone).astimezone(UTC).replace(tzinfo=None)) // MICROSECOND
 
 
 def _with_years(clock: Clock, naive: Ints, beside: Ints) -> Ints:
@@ -79,20 +77,20 @@ def _with_years(clock: Clock, naive: Ints, beside: Ints) -> Ints:
     if len(alone):
         short = naive[alone]
         years = clock.years_of(short)
-        pairs, index = np.unique((short // _DAY_US) * 10_000 + years, return_inverse=True)
+        pairs, index = np.unique((short // DAY_US) * 10_000 + years, return_inverse=True)
         result[alone] = short + np.array([_moved(*divmod(int(p), 10_000)) for p in pairs.tolist()], np.int64)[index]
     return result
 
 
 def _nearest(short: Ints, beside: Ints) -> Ints:
     """Each stamp in the year that brings it closest to the collector's."""
-    pairs, index = np.unique(np.stack((short // _DAY_US, beside // _DAY_US), axis=1), axis=0, return_inverse=True)
+    pairs, index = np.unique(np.stack((short // DAY_US, beside // DAY_US), axis=1), axis=0, return_inverse=True)
     moved: list[int] = []
     sure: list[bool] = []
     for day, other in pairs.tolist():
-        dated = near(from_naive_us(day * _DAY_US), from_naive_us(other * _DAY_US))
-        moved.append((dated - from_naive_us(day * _DAY_US)) // _US)
-        sure.append(abs(dated - from_naive_us(other * _DAY_US)) < _SURELY_NEAR)
+        dated = near(from_naive_us(day * DAY_US), from_naive_us(other * DAY_US))
+        moved.append((dated - from_naive_us(day * DAY_US)) // MICROSECOND)
+        sure.append(abs(dated - from_naive_us(other * DAY_US)) < _SURELY_NEAR)
     found = short + np.array(moved, np.int64)[index]
     # half a year away the hour decides
     for i in np.flatnonzero(~np.array(sure)[index]).tolist():
@@ -102,5 +100,5 @@ def _nearest(short: Ints, beside: Ints) -> Ints:
 
 def _moved(day: int, year: int) -> int:
     """Microseconds from a day of NO_YEAR to the same day of `year`."""
-    short = from_naive_us(day * _DAY_US)
-    return (replace_year(short, year) - short) // _US
+    short = from_naive_us(day * DAY_US)
+    return (replace_year(short, year) - short) // MICROSECOND

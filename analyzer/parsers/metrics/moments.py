@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, tzinfo
 
-from analyzer.sources.timestamps import parse_epoch, parse_iso, to_us
+from analyzer.sources.timestamps import MONTHS, parse_epoch, parse_iso, to_us
 
-_MONTHS = {m: i for i, m in enumerate(("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1)}
 _RULE = " \t\r#=*-_~>+|<[]():,;"
 _WORDS = re.compile(
     r"(?:(?:scraped?|scrape_(?:ts|time|at)|scraped_at|timestamp|time|date|ts|epoch|at|now|metrics|iteration|iter|sample|round|run)\b"
@@ -73,9 +72,9 @@ class Moments:
             day, month, year, hour, minute, second, half, zone = match.groups()
         else:
             return None
-        if month not in _MONTHS:
+        if month not in MONTHS:
             return None
         clock = int(hour) if half is None else int(hour) % 12 + (12 if half in ("PM", "pm", "Pm", "pM") else 0)
         # An abbreviation other than these is used by several zones: --tz says which.
         suffix = "Z" if zone in _UTC_NAMES else zone if zone and zone[0] in "+-" else ""
-        return parse_iso(f"{year}-{_MONTHS[month]:02d}-{int(day):02d} {clock:02d}:{minute}:{second}{suffix}")
+        return parse_iso(f"{year}-{MONTHS[month]:02d}-{int(day):02d} {clock:02d}:{minute}:{second}{suffix}")

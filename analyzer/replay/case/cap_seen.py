@@ -5,6 +5,8 @@ from __future__ import annotations
 import duckdb
 
 from analyzer.diagnosis.diagnose import rows
+from analyzer.language import _
+from analyzer.replay.case.rows_of_settings import Chosen
 
 # With less of the pool in use than this, a request that waits does not wait for the pool.
 _ROOM = 0.8
@@ -14,6 +16,14 @@ _AT = 0.5
 _NEAR = 0.9
 # One request at a time is what a server does, too, that is busy with prefill.
 _LEAST_CAP = 2
+
+
+def measured_cap(con: duckdb.DuckDBPyConnection, chosen: Chosen) -> int | None:
+    """The cap of the run whose settings are chosen, taken as its `max_running`; None where the gauges show none."""
+    cap = cap_seen(con, chosen.facts.instance, chosen.facts.run_id)
+    if cap is not None:
+        chosen.measure("max_running", cap, _("as many ran whenever others waited, with room in the KV pool"))
+    return cap
 
 
 def cap_seen(con: duckdb.DuckDBPyConnection, instance: str, run_id: str) -> int | None:

@@ -9,7 +9,7 @@ import duckdb
 
 from analyzer.diagnosis.diagnose import rows
 from analyzer.language import _
-from analyzer.replay.case.cap_seen import cap_seen
+from analyzer.replay.case.cap_seen import measured_cap
 from analyzer.replay.case.facts import Facts
 from analyzer.replay.case.l2_settings import sglang_l2
 from analyzer.replay.case.rows_of_settings import Chosen
@@ -94,8 +94,8 @@ def _max_running(con: duckdb.DuckDBPyConnection, chosen: Chosen, l1_tokens: int,
     asked = chosen.facts.get("arg.max_running_requests")
     if asked is not None and asked.number:
         return int(chosen.told("max_running", asked, min(int(asked.number) // ranks, l1_tokens // 2)))
-    if seen := cap_seen(con, chosen.facts.instance, chosen.facts.run_id):
-        return int(chosen.measure("max_running", seen, _("as many ran whenever others waited, with room in the KV pool")))
+    if cap := measured_cap(con, chosen):
+        return cap
     default = min(max(int(l1_tokens / context * 512), 2048), 4096)
     return int(chosen.assume("max_running", min(default, l1_tokens // 2), _("the engine's default for this pool and context length")))
 

@@ -9,7 +9,7 @@ import duckdb
 
 from analyzer.diagnosis.diagnose import rows
 from analyzer.language import _
-from analyzer.replay.case.cap_seen import cap_seen
+from analyzer.replay.case.cap_seen import measured_cap
 from analyzer.replay.case.facts import Facts
 from analyzer.replay.case.l2_settings import vllm_l2
 from analyzer.replay.case.rows_of_settings import Chosen
@@ -89,8 +89,8 @@ def _on_cpu(con: duckdb.DuckDBPyConnection, facts: Facts) -> bool:
 
 def _max_running(con: duckdb.DuckDBPyConnection, chosen: Chosen, default: int, why: str) -> int:
     if chosen.facts.get("arg.max_num_seqs") is None:
-        if cap := cap_seen(con, chosen.facts.instance, chosen.facts.run_id):
-            return int(chosen.measure("max_running", cap, _("as many ran whenever others waited, with room in the KV pool")))
+        if cap := measured_cap(con, chosen):
+            return cap
         seen = rows(
             con,
             "SELECT max(running)::BIGINT AS n FROM scheduler_clean WHERE instance = ? AND run_id = ?",

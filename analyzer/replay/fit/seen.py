@@ -11,6 +11,8 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzer.replay.result import Served
+
 # Requests that never reached the engine (connection refused) were not in flight.
 _SEEN = """
 SELECT
@@ -114,8 +116,8 @@ def in_flight(requests: Sequence[Seen], end_s: float) -> Spans:
     return Spans([(r.arrival_s, end_s if r.finish_s is None else r.finish_s) for r in requests])
 
 
-def spans_of_decoding(requests: Sequence[Seen], end_s: float) -> list[tuple[str, float, float]]:
-    """(id, first token, last) of requests that made tokens; `end_s` where there was no last one."""
+def spans_of_decoding(requests: Sequence[Seen | Served], end_s: float) -> list[tuple[str, float, float]]:
+    """(id, first token, last) of requests that made tokens, seen or replayed; `end_s` where there was no last one."""
     return [(r.id, r.first_token_s, end_s if r.finish_s is None else r.finish_s) for r in requests if r.first_token_s is not None]
 
 

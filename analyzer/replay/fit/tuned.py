@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from analyzer.replay.fit.pace import seconds_of
 from analyzer.replay.fit.reads import ReadTwice
+from analyzer.replay.fit.seen import spans_of_decoding
 from analyzer.replay.fit.work import Work
 from analyzer.replay.result import Replayed
 from analyzer.replay.run import replay
@@ -128,12 +129,7 @@ def _batches(replayed: Replayed, settings: Settings) -> Numbers:
 def _read(replayed: Replayed, workload: Workload, settings: Settings) -> Numbers:
     """KV tokens that decoding requests read, summed over each run of steps; none in SGLang's prefill steps."""
     c = replayed.curves
-    spans = [
-        (r.id, r.first_token_s, replayed.end_s if r.finish_s is None else r.finish_s)
-        for r in replayed.requests
-        if r.first_token_s is not None
-    ]
-    twice = ReadTwice(workload.requests, spans, settings)
+    twice = ReadTwice(workload.requests, spans_of_decoding(replayed.requests, replayed.end_s), settings)
     used = (np.array(c.used_tokens_start) + np.array(c.used_tokens_end)) / 2 + twice.mean(np.array(c.start_s), np.array(c.end_s))
     read: Numbers = used * np.array(c.steps)
     return np.where(np.array(c.prefill_tokens) > 0, 0.0, read) if isinstance(settings, Sglang) else read
