@@ -271,14 +271,15 @@ class _Reader:
             columns["outer_ts"] = _times(outer[rows])
             if table == "scheduler":
                 self._add_spans(block, columns, rows, ts)
-            self._spool.add_batch(table, pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema))
+            self._spool.add_batch(table, pa.RecordBatch.from_pydict(columns))
 
     def _add_spans(self, block: _Block, columns: dict[str, pa.Array], rows: Ints, ts: Ints) -> None:
         """First and last report of each rank, by stream."""
         kinds, kind = np.unique(block.read.kind[rows], return_inverse=True)
         codes = kind.astype(np.int64)
         for rank in ("dp", "tp", "pp"):
-            codes = codes * _NO_RANK + columns[rank].cast(pa.int64()).fill_null(_NO_RANK - 1).to_numpy()
+            of_rank = columns[rank].cast(pa.int64()).fill_null(_NO_RANK - 1).to_numpy() if rank in columns else _NO_RANK - 1
+            codes = codes * _NO_RANK + of_rank
         for code in np.unique(codes).tolist():
             times = ts[rows[codes == code]]
             ranks = []

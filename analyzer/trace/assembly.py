@@ -14,16 +14,16 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from analyzer.trace.identity import Identity, InstanceRule, SourceStream, identify
-from analyzer.trace.manifest import Manifest, StoredSource
+from analyzer.trace.manifest import Manifest, StoredFile, StoredSource
 from analyzer.trace.metric_store import store_metrics
 from analyzer.trace.offset_rules import OffsetRule
 from analyzer.trace.offsets import SourceRows, find_offsets
+from analyzer.trace.row_store import store_rows
 from analyzer.trace.schema import TABLES
 from analyzer.trace.spool import Spool
-from analyzer.trace.store import METRIC_TABLES, ROW_TABLES, assign, read_rows, remove_unnamed, write_sources_table, write_table
+from analyzer.trace.store import METRIC_TABLES, ROW_TABLES, read_batches, read_rows, remove_unnamed, write_sources_table
 from analyzer.trace.streams import Stream
 
 
@@ -102,40 +102,40 @@ def _write(trace: Path, source: StoredSource, spool: Spool | None, identity: Ide
     for name in ROW_TABLES:
         if name in METRIC_TABLES:
             continue
-        table = _rows(trace, source, old, spool, name)
+        batches, in_order = _rows(trace, old, spool, name)
         if name == "events":
-            table = _with_starts(table, source, identity, shift)
-        if table is not None:
-            source.files[name] = write_table(trace, name, source.source_id, assign(table, source.source_id, identity, shift))
+            starts = list(_starts_of(source, identity, shift))
+            batches, in_order = _with_starts(batches, starts), in_order and not starts
+        stored = store_rows(trace, name, source.source_id, batches, in_order=in_order, identity=identity, shift=shift, scratch=scratch)
+        if stored is not None:
+            source.files[name] = stored
     if spool is not None:
         series = list(spool.batches("series"))
         if series:
             table = pa.Table.from_batches(series, schema=TABLES["series"].arrow)
             source.files |= store_metrics(trace, source, table, spool.batches("samples"), identity, scratch, shift)
     elif "series" in old:
-        stored = pq.ParquetFile(trace / old["samples"].path)
-        source.files |= store_metrics(trace, source, read_rows(trace, old["series"]), stored.iter_batches(), identity, scratch, shift)
+        samples = read_batches(trace, old["samples"])
+        source.files |= store_metrics(trace, source, read_rows(trace, old["series"]), samples, identity, scratch, shift)
 
 
-def _rows(trace: Path, source: StoredSource, old: Mapping[str, Any], spool: Spool | None, name: str) -> pa.Table | None:
-    """The rows of one table: from the spool when the source was read just now, else as they are stored."""
-    if spool is None:
-        return read_rows(trace, old[name]) if name in old else None
-    batches = list(spool.batches(name))
-    return pa.Table.from_batches(batches, schema=TABLES[name].arrow) if batches else None
+def _rows(trace: Path, old: Mapping[str, StoredFile], spool: Spool | None, name: str) -> tuple[Iterator[pa.RecordBatch], bool]:
+    """The rows of one table, and whether they are in order: from the spool when the source was read just now, else as they are stored."""
+    if spool is not None:
+        return spool.batches(name), spool.is_in_order(name)
+    return (read_batches(trace, old[name]) if name in old else iter(())), True
 
 
-def _with_starts(table: pa.Table | None, source: StoredSource, identity: Identity, shift: timedelta) -> pa.Table | None:
-    """`table` with one `start` event for each process lifetime whose beginning this source is the first to show."""
-    rows = list(_starts_of(source, identity, shift))
-    parts = [] if table is None else [table.filter(pc.not_equal(table.column("kind"), "start"))]
-    if rows:
-        parts.append(pa.Table.from_pylist(rows, schema=TABLES["events"].arrow))
-    whole = pa.concat_tables(parts) if parts else None
-    return whole if whole is not None and whole.num_rows else None
+def _with_starts(batches: Iterator[pa.RecordBatch], starts: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+    """`batches` with `starts` in place of the `start` events that were there."""
+    for batch in batches:
+        yield batch.filter(pc.not_equal(batch.column("kind"), "start"))
+    if starts:
+        yield pa.RecordBatch.from_pylist(starts, schema=TABLES["events"].arrow)
 
 
 def _starts_of(source: StoredSource, identity: Identity, shift: timedelta) -> Iterator[dict[str, Any]]:
+    """One `start` event for each process lifetime whose beginning this source is the first to show."""
     for name, runs in identity.runs.items():
         # of a process that is nobody's server only its start time may be known
         for run in runs if name in identity.serving else ():

@@ -70,7 +70,7 @@ class SourceRows:
     def table(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
         """The rows of one table on the source's own clock; empty when it has none."""
         if self.spool is not None:
-            batches = [b.select(list(columns)) for b in self.spool.batches(name)]
+            batches = list(self.spool.batches(name, columns))
             frame = pl.from_arrow(pa.Table.from_batches(batches)) if batches else pl.DataFrame()
         elif name in self.source.files:
             frame = pl.from_arrow(read_rows(self.trace, self.source.files[name], columns))

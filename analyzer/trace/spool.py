@@ -1,11 +1,16 @@
-"""Rows on their way into a trace: kept in Arrow IPC files, so that memory does not grow with the input."""
+"""Rows on their way into a trace: kept in Arrow IPC files, so that memory does not grow with the input.
+
+Of the many columns of a table most are NULL in any one batch. So each batch stands in its file as a stream of its own,
+with just the columns that hold something; the others are put back when it is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from analyzer.trace.schema import TABLES
@@ -20,7 +25,8 @@ class Spool:
         self._folder = folder
         self._folder.mkdir(parents=True, exist_ok=True)
         self._rows: dict[str, list[dict[str, Any]]] = {}
-        self._writers: dict[str, pa.RecordBatchStreamWriter] = {}
+        self._files: dict[str, pa.NativeFile] = {}
+        self._last: dict[str, tuple[int, int] | None] = {}
         self.counts: dict[str, int] = {}
 
     def add(self, table: str, row: dict[str, Any]) -> None:
@@ -32,60 +38,92 @@ class Spool:
             self._flush(table)
 
     def add_batch(self, table: str, batch: pa.RecordBatch) -> None:
-        """Take many rows at once, in the schema's columns."""
+        """Take many rows at once, in columns of the schema; missing ones are NULL."""
         self.counts[table] = self.counts.get(table, 0) + batch.num_rows
-        self._writer(table).write_batch(batch)
+        self._write(table, batch)
+
+    def is_in_order(self, table: str) -> bool:
+        """True when the rows of `table` came by time, those of one time by record, and each has a time."""
+        return self._last.get(table) is not None
 
     def close_table(self, table: str) -> None:
         """Write what is left of one table, so that `batches` can read it."""
         self._flush(table)
-        writer = self._writers.pop(table, None)
-        if writer is not None:
-            writer.close()
+        file = self._files.pop(table, None)
+        if file is not None:
+            file.close()
 
     def change_batches(self, table: str, change: Callable[[pa.RecordBatch], pa.RecordBatch]) -> None:
         """Replace each batch of a table by what `change` makes of it; the table is closed for more."""
         self.close_table(table)
         old = self._folder / f"{table}.before.arrows"
         (self._folder / f"{table}.arrows").rename(old)
-        for batch in _read(old):
-            self._writer(table).write_batch(change(batch))
+        self._last.pop(table)
+        for batch in _read(old, table):
+            self._write(table, change(batch))
         self.close_table(table)
         old.unlink()
 
     def close(self) -> None:
         """Write what is left."""
-        for table in list(self._rows):
-            self._flush(table)
-        for writer in self._writers.values():
-            writer.close()
-        self._writers.clear()
+        for table in {*self._rows, *self._files}:
+            self.close_table(table)
 
     def drop(self) -> None:
         """Forget all rows; the spool is closed."""
         for path in self._folder.glob("*.arrows"):
             path.unlink()
         self.counts.clear()
+        self._last.clear()
 
-    def batches(self, table: str) -> Iterator[pa.RecordBatch]:
-        """The rows of `table` again, after `close`."""
+    def batches(self, table: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of `table` again, all columns or some, after `close`."""
         path = self._folder / f"{table}.arrows"
         if path.exists():
-            yield from _read(path)
+            yield from _read(path, table, columns)
 
     def _flush(self, table: str) -> None:
         rows = self._rows.pop(table, [])
-        if not rows:
+        if rows:
+            self._write(table, pa.RecordBatch.from_pylist(rows, schema=TABLES[table].arrow))
+
+    def _write(self, table: str, batch: pa.RecordBatch) -> None:
+        self._watch_order(table, batch)
+        batch = batch.select([i for i, column in enumerate(batch.columns) if column.null_count < len(column)])
+        if table not in self._files:
+            self._files[table] = pa.OSFile(str(self._folder / f"{table}.arrows"), "wb")
+        with pa.ipc.new_stream(self._files[table], batch.schema) as writer:
+            writer.write_batch(batch)
+
+    def _watch_order(self, table: str, batch: pa.RecordBatch) -> None:
+        last = self._last.get(table, (np.iinfo(np.int64).min, 0))
+        names = batch.schema.names
+        if last is None or not batch.num_rows:
             return
-        self._writer(table).write_batch(pa.RecordBatch.from_pylist(rows, schema=TABLES[table].arrow))
+        self._last[table] = None
+        if "record" not in names or "ts" not in names or batch.column("ts").null_count:
+            return
+        ts = np.concatenate(([last[0]], batch.column("ts").cast(pa.int64()).to_numpy()))
+        record = np.concatenate(([last[1]], batch.column("record").to_numpy()))
+        if ((ts[1:] > ts[:-1]) | ((ts[1:] == ts[:-1]) & (record[1:] >= record[:-1]))).all():
+            self._last[table] = (int(ts[-1]), int(record[-1]))
 
-    def _writer(self, table: str) -> pa.RecordBatchStreamWriter:
-        if table not in self._writers:
-            self._writers[table] = pa.ipc.new_stream(str(self._folder / f"{table}.arrows"), TABLES[table].arrow)
-        return self._writers[table]
 
-
-def _read(path: Path) -> Iterator[pa.RecordBatch]:
+def _read(path: Path, table: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    schema = TABLES[table].arrow
+    if columns is not None:
+        schema = pa.schema([schema.field(name) for name in columns])
     # not mapped: pages of a large spool would count as memory of the process
-    with pa.OSFile(str(path)) as source, pa.ipc.open_stream(source) as reader:
-        yield from reader
+    with pa.OSFile(str(path)) as file:
+        size = file.size()
+        while file.tell() < size:
+            with pa.ipc.open_stream(file) as reader:
+                for batch in reader:
+                    yield _whole(batch, schema)
+
+
+def _whole(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """`batch` in the columns of `schema`, NULL where it has none."""
+    present = dict(zip(batch.schema.names, batch.columns, strict=True))
+    arrays = [present[f.name] if f.name in present else pa.nulls(batch.num_rows, f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -97,12 +97,12 @@ def test_what_is_broken_off_is_not_visible(where: str, logs: Path, trace: Path, 
             raise KeyboardInterrupt
         return original(*args, **more)
 
-    original = analyzer.trace.assembly.write_table
+    original = analyzer.trace.assembly.store_rows
     with monkeypatch.context() as patch:
         if where == "first table":
-            patch.setattr(analyzer.trace.assembly, "write_table", broken)
+            patch.setattr(analyzer.trace.assembly, "store_rows", broken)
         elif where == "second table":
-            patch.setattr(analyzer.trace.assembly, "write_table", broken_second)
+            patch.setattr(analyzer.trace.assembly, "store_rows", broken_second)
         elif where == "sources":
             patch.setattr(analyzer.trace.store.pq, "write_table", broken)
         else:

@@ -102,29 +102,30 @@ class RowColumns:
         self._groups.setdefault(shape.told.format.table, []).append((shape, at, values))
 
     def batches(self) -> dict[str, pa.RecordBatch]:
-        """The rows by table; columns that the caller knows better (ts, outer_ts) are NULL."""
+        """The rows by table, in the columns that hold something; the caller adds those that it knows better (ts, outer_ts)."""
         return {table: self._batch(table, groups) for table, groups in self._groups.items()}
 
     def _batch(self, table: str, groups: list[tuple[Shape, Ints, list[Many]]]) -> pa.RecordBatch:
         record = np.concatenate([at for _, at, _ in groups])
         order = np.argsort(record, kind="stable")
         in_order = bool((np.diff(order) > 0).all())
-        arrays = []
+        arrays = {}
         for column in TABLES[table].arrow:
             if column.name == "record":
-                array: pa.Array = pa.array(record)
+                array: pa.Array | None = pa.array(record)
             elif column.name == "extra":
                 array = _extras(groups, column.type)
             else:
                 array = self._column(column, groups, len(record))
-            arrays.append(array if in_order or array.null_count == len(array) else array.take(pa.array(order)))
-        return pa.RecordBatch.from_arrays(arrays, schema=TABLES[table].arrow)
+            if array is not None:
+                arrays[column.name] = array if in_order else array.take(pa.array(order))
+        return pa.RecordBatch.from_pydict(arrays, schema=pa.schema([TABLES[table].arrow.field(name) for name in arrays]))
 
-    def _column(self, column: pa.Field, groups: list[tuple[Shape, Ints, list[Many]]], size: int) -> pa.Array:
-        """One column over all shapes: a constant, a slot's values or NULL in each."""
+    def _column(self, column: pa.Field, groups: list[tuple[Shape, Ints, list[Many]]], size: int) -> pa.Array | None:
+        """One column over all shapes: a constant, a slot's values or NULL in each; None for one that is NULL in all."""
         parts = [self._of(shape, column.name, values) for shape, _, values in groups]
         if all(p is None for p in parts):
-            return pa.nulls(size, column.type)
+            return None
         if pa.types.is_string(column.type) or pa.types.is_boolean(column.type):
             return _chosen(parts, groups, column.type)
         kind = np.float64 if pa.types.is_floating(column.type) else np.int64
@@ -167,8 +168,8 @@ def _chosen(parts: list[Many | Value | None], groups: list[tuple[Shape, Ints, li
     return pa.array(choices, kind).take(pa.array(np.concatenate(index)))
 
 
-def _extras(groups: list[tuple[Shape, Ints, list[Many]]], kind: pa.DataType) -> pa.Array:
-    """The map column: the keys of a shape are the same in all its rows; rows without any are NULL."""
+def _extras(groups: list[tuple[Shape, Ints, list[Many]]], kind: pa.DataType) -> pa.Array | None:
+    """The map column: the keys of a shape are the same in all its rows; rows without any are NULL, and None is where all are."""
     keys: list[str] = []
     items: list[str] = []
     key_index: list[Ints] = []
@@ -191,7 +192,7 @@ def _extras(groups: list[tuple[Shape, Ints, list[Many]]], kind: pa.DataType) -> 
         keys += shape.told.extra
     size = np.concatenate(sizes)
     if not keys:
-        return pa.nulls(len(size), kind)
+        return None
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(size)))
     # an offset that is NULL makes a row that is NULL
     starts = pa.array(offsets.astype(np.int32), mask=np.append(size == 0, False) if (size == 0).any() else None)
