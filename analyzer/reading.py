@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from analyzer.diagnosis.thresholds import load_thresholds, thresholds
 from analyzer.errors import ExitCode, KvpmError
 from analyzer.ingestion import IngestOptions, IngestResult, default_trace_name
 from analyzer.ingestion import ingest as ingest_library
@@ -19,7 +19,9 @@ from analyzer.sources.timestamps import parse_iso, zone_from_option
 from analyzer.trace.identity import parse_instance_rules
 from analyzer.trace.manifest import read_manifest
 from analyzer.trace.offset_rules import parse_offset_rules
-from analyzer.trace.reader import Trace
+
+if TYPE_CHECKING:
+    from analyzer.trace.reader import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,10 @@ def opened(inputs: Sequence[str], options: InputOptions, ingest: Ingest | None =
 
     `ingest` is called in place of `ingested`, by who wants to show how far it is.
     """
+    # what only reads has no need of a database
+    from analyzer.diagnosis.thresholds import load_thresholds, thresholds
+    from analyzer.trace.reader import Trace
+
     # a bad file of thresholds is told before the inputs are read
     limits = thresholds(load_thresholds(options.thresholds) if options.thresholds else None)
     stored = [i for i in inputs if i != "-" and is_trace(Path(i))]

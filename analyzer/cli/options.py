@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 from rich.console import Console
@@ -23,7 +23,9 @@ from analyzer.ingestion import ingest as ingest_library
 from analyzer.language import _
 from analyzer.reading import InputOptions
 from analyzer.sources.discover import STDIN, Input, find_inputs, is_trace
-from analyzer.trace.reader import Trace
+
+if TYPE_CHECKING:
+    from analyzer.trace.reader import Trace
 
 F = TypeVar("F", bound=Callable[..., Any])
 

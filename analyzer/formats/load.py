@@ -31,6 +31,7 @@ from analyzer.formats.model import (
     reader,
     words_of,
 )
+from analyzer.formats.pattern import Pattern
 from analyzer.formats.values import Reader
 from analyzer.trace.schema import TABLES
 
@@ -91,14 +92,15 @@ class Registry:
 
 @lru_cache(maxsize=1)
 def registry() -> Registry:
-    """The shipped formats, loaded once."""
-    return load(resources.files("analyzer.formats"))
+    """The shipped formats, loaded once; the tests have compiled their patterns."""
+    return load(resources.files("analyzer.formats"), compiled=False)
 
 
-def load(folder: Traversable) -> Registry:
+def load(folder: Traversable, *, compiled: bool = True) -> Registry:
     """Read all `*.toml` in `folder` but those of metric names.
 
-    Raises FormatDataError, naming file and entry, for data that cannot be trusted.
+    Raises FormatDataError, naming file and entry, for data that cannot be trusted. Unless `compiled`, patterns are left to be
+    compiled, and found wrong, when they are asked.
     """
     prefixes: list[Prefix] = []
     formats: list[LineFormat] = []
@@ -110,6 +112,8 @@ def load(folder: Traversable) -> Registry:
             pairs = _pairs(document.get("pairs", {}))
             prefixes += [_prefix(p) for p in document.get("prefix", [])]
             formats += [_format(f, pairs) for f in document.get("format", [])]
+            if compiled:
+                _compile(formats)
         except (KeyError, re.error, TypeError, ValueError, AttributeError) as error:
             raise FormatDataError(f"{entry.name}: {error}") from error
     ids = [f.id for f in formats] + [p.id for p in prefixes]
@@ -117,6 +121,15 @@ def load(folder: Traversable) -> Registry:
     if twice:
         raise FormatDataError(f"ids used twice: {', '.join(sorted(twice))}")
     return Registry(tuple(prefixes), tuple(formats))
+
+
+def _compile(formats: list[LineFormat]) -> None:
+    for form in formats:
+        for pattern in (form.head, *(m.when for m in form.meanings), *(f.when for f in form.features)):
+            try:
+                _ = pattern.compiled
+            except re.error as error:
+                raise ValueError(f"{form.id}: {error}") from error
 
 
 def _known(entry: dict[str, Any], allowed: set[str]) -> None:
@@ -191,7 +204,7 @@ def _default_reader(table: str, column: str) -> Reader:
     return reader("float") if pa.types.is_floating(kind) else reader("text")
 
 
-def _fields(entry: dict[str, Any], head: re.Pattern[str], table: str) -> tuple[GroupField, ...]:
+def _fields(entry: dict[str, Any], head: Pattern, table: str) -> tuple[GroupField, ...]:
     """Groups are columns of the same name unless `fields` says otherwise: `column = "group:reader:unit"`."""
     fields: list[GroupField] = []
     named = entry.get("fields", {})
@@ -199,18 +212,18 @@ def _fields(entry: dict[str, Any], head: re.Pattern[str], table: str) -> tuple[G
     for column, spec in named.items():
         group, how, unit = (*spec.split(":"), "", "")[:3]
         group = group or column
-        if group not in head.groupindex:
+        if group not in head.groups:
             raise ValueError(f"{entry['id']}: field {column} names no group {group!r}")
         fields.append(GroupField(column, group, reader(how) if how else _default_reader(table, column), unit))
         taken.add(group)
     skip = taken | {entry.get("arguments", "")}
-    fields += [GroupField(group, group, _default_reader(table, group)) for group in head.groupindex if group not in skip]
+    fields += [GroupField(group, group, _default_reader(table, group)) for group in head.groups if group not in skip]
     return tuple(fields)
 
 
 def _format(entry: dict[str, Any], pairs: dict[str, PairKeys]) -> LineFormat:
     _known(entry, _FORMAT_KEYS)
-    head = re.compile(entry["head"], re.DOTALL)
+    head = Pattern(entry["head"], re.DOTALL)
     table = entry["table"]
     if table != "ignored" and table not in TABLES:
         raise ValueError(f"{entry['id']}: there is no table {table!r}")
@@ -243,8 +256,8 @@ def _format(entry: dict[str, Any], pairs: dict[str, PairKeys]) -> LineFormat:
         continues=entry.get("continues", ""),
         role=entry.get("role", ""),
         text=entry.get("text", ""),
-        meanings=tuple(Meaning(re.compile(m["when"]), m["set"]) for m in entry.get("meaning", [])),
-        features=tuple(Feature(re.compile(f["when"]), f.get("since", ""), f.get("until", "")) for f in entry.get("feature", [])),
+        meanings=tuple(Meaning(Pattern(m["when"]), m["set"]) for m in entry.get("meaning", [])),
+        features=tuple(Feature(Pattern(f["when"]), f.get("since", ""), f.get("until", "")) for f in entry.get("feature", [])),
         samples=_samples(entry),
         notes=entry.get("notes", ""),
     )

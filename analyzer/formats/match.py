@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from analyzer.formats.load import registry
 from analyzer.formats.model import LineFormat, Parsed, find_key, looks_damaged, parse, split_pairs
+from analyzer.formats.pattern import Pattern
 from analyzer.formats.prefix import NO_HEAD, Head, split_head
 
 
@@ -103,7 +104,7 @@ _ATOM = re.compile(
 _QUANTIFIER = re.compile(r"(?:[*+?]|\{\d*,?\d*\})[?+]?")
 
 
-def _furthest(pattern: re.Pattern[str], message: str) -> int:
+def _furthest(pattern: Pattern, message: str) -> int:
     """Characters read by the longest leading part of `pattern` that matches."""
     source = pattern.pattern
     cuts: list[int] = []

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
+from analyzer.formats.pattern import Pattern
 from analyzer.formats.values import READERS, SELF_ENDING, Reader, Value, read_text
 
 TableName = Literal["scheduler", "events", "cache_ops", "requests", "facts", "ignored"]
@@ -87,7 +88,7 @@ class GroupField:
 class Meaning:
     """What the shape of a line says about the meaning of its values (it changed between versions)."""
 
-    when: re.Pattern[str]
+    when: Pattern
     set: dict[str, Value]
 
 
@@ -95,7 +96,7 @@ class Meaning:
 class Feature:
     """A shape that only some versions print: narrows the version of a source."""
 
-    when: re.Pattern[str]
+    when: Pattern
     since: str
     until: str
 
@@ -116,7 +117,7 @@ class LineFormat:
     engine: str
     table: TableName
     literal: str
-    head: re.Pattern[str]
+    head: Pattern
     pairs: PairKeys | None
     required: tuple[str, ...]
     set: dict[str, Value]

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 
 from analyzer.trace.identity import Identity, InstanceRule, SourceStream, identify
 from analyzer.trace.manifest import Manifest, StoredFile, StoredSource
-from analyzer.trace.metric_store import store_metrics
 from analyzer.trace.offset_rules import OffsetRule
-from analyzer.trace.offsets import SourceRows, find_offsets
+from analyzer.trace.offsets import find_offsets
 from analyzer.trace.row_store import store_rows
 from analyzer.trace.schema import TABLES
+from analyzer.trace.source_rows import SourceRows
 from analyzer.trace.spool import Spool
 from analyzer.trace.store import METRIC_TABLES, ROW_TABLES, read_batches, read_rows, remove_unnamed, write_sources_table
 from analyzer.trace.streams import Stream
@@ -109,14 +109,18 @@ def _write(trace: Path, source: StoredSource, spool: Spool | None, identity: Ide
         stored = store_rows(trace, name, source.source_id, batches, in_order=in_order, identity=identity, shift=shift, scratch=scratch)
         if stored is not None:
             source.files[name] = stored
-    if spool is not None:
-        series = list(spool.batches("series"))
-        if series:
-            table = pa.Table.from_batches(series, schema=TABLES["series"].arrow)
-            source.files |= store_metrics(trace, source, table, spool.batches("samples"), identity, scratch, shift)
-    elif "series" in old:
+    if spool is not None and spool.counts.get("series"):
+        series = pa.Table.from_batches(spool.batches("series"), TABLES["series"].arrow)
+        samples = spool.batches("samples")
+    elif spool is None and "series" in old:
+        series = read_rows(trace, old["series"])
         samples = read_batches(trace, old["samples"])
-        source.files |= store_metrics(trace, source, read_rows(trace, old["series"]), samples, identity, scratch, shift)
+    else:
+        return
+    # its database takes as long to load as a short log to read
+    from analyzer.trace.metric_store import store_metrics
+
+    source.files |= store_metrics(trace, source, series, samples, identity, scratch, shift)
 
 
 def _rows(trace: Path, old: Mapping[str, StoredFile], spool: Spool | None, name: str) -> tuple[Iterator[pa.RecordBatch], bool]:

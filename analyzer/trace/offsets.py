@@ -7,31 +7,22 @@ with metrics. `--offset` goes before any estimate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from analyzer.trace.alignment import Estimate, Signal, estimate_offset, load_from_requests, should_apply
+from analyzer.trace.alignment import Estimate, Signal, estimate_offset, should_apply
 from analyzer.trace.identity import Identity, matches
-from analyzer.trace.manifest import StoredSource
 from analyzer.trace.offset_rules import OffsetRule
-from analyzer.trace.spool import Spool
-from analyzer.trace.store import read_rows
+from analyzer.trace.source_rows import SourceRows
 
-_SIGNALS = {"running_requests": "running", "waiting_requests": "waiting"}
-# A gauge holds as long as the views hold it.
-_HOLD_S = 30.0
 _HALF_YEAR_S = 183 * 86400.0
 
 
-_Signals = Callable[["SourceRows", str], tuple[Signal, ...]]
+_Signals = Callable[[SourceRows, str], tuple[Signal, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,44 +50,6 @@ class Offset:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRows:
-    """One source and where its rows are: in a spool when it was read just now, else stored."""
-
-    source: StoredSource
-    trace: Path
-    spool: Spool | None
-
-    def table(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
-        """The rows of one table on the source's own clock; empty when it has none."""
-        if self.spool is not None:
-            batches = list(self.spool.batches(name, columns))
-            frame = pl.from_arrow(pa.Table.from_batches(batches)) if batches else pl.DataFrame()
-        elif name in self.source.files:
-            frame = pl.from_arrow(read_rows(self.trace, self.source.files[name], columns))
-        else:
-            frame = pl.DataFrame()
-        assert isinstance(frame, pl.DataFrame)
-        return frame
-
-    def samples(self, numbers: Sequence[int]) -> pl.DataFrame:
-        """Samples of some series."""
-        wanted = pa.array(numbers, pa.int64())
-        if self.spool is not None:
-            parts = [b.filter(pc.is_in(b.column("series_id"), wanted)) for b in self.spool.batches("samples")]
-            frame = pl.from_arrow(pa.Table.from_batches(parts)) if parts else pl.DataFrame()
-        else:
-            table = read_rows(self.trace, self.source.files["samples"], None, [("series_id", "in", list(numbers))])
-            frame = pl.from_arrow(table)
-        assert isinstance(frame, pl.DataFrame)
-        return frame
-
-    @property
-    def stored_shift_s(self) -> float:
-        """What was added to stored times already."""
-        return 0.0 if self.spool is not None else self.source.offset_s
-
-
 def find_offsets(sources: Sequence[SourceRows], identity: Identity, rules: Sequence[OffsetRule]) -> dict[str, Offset]:
     """The offset of every source, by source id."""
     found: dict[str, Offset] = {}
@@ -107,10 +60,13 @@ def find_offsets(sources: Sequence[SourceRows], identity: Identity, rules: Seque
     cache: dict[tuple[str, str], tuple[Signal, ...]] = {}
 
     def signals(s: SourceRows, instance: str) -> tuple[Signal, ...]:
+        # what it works with takes long to load, and one source alone has no clock to be compared with
+        from analyzer.trace.clock_signals import signals_of
+
         key = (s.source.source_id, instance)
         if key not in cache:
             origins = {d["origin"] for d in s.source.streams if identity.instance[s.source.source_id, d["origin"]] == instance}
-            cache[key] = tuple(_signals(s, origins))
+            cache[key] = tuple(signals_of(s, origins))
         return cache[key]
 
     # the best clocks first: what they turn out to be off by is known when others are compared with them
@@ -184,74 +140,3 @@ def _years(reference: Sequence[Signal], own: Sequence[Signal]) -> float:
 
 def _later(signal: Signal, seconds: float) -> Signal:
     return Signal(signal.name, signal.ts + seconds, signal.value, signal.hold_s) if seconds else signal
-
-
-def _signals(s: SourceRows, origins: set[str]) -> Iterator[Signal]:
-    """running, waiting and load of one server as this source tells them, on the source's own clock."""
-    yield from _from_log(s, origins)
-    yield from _from_metrics(s, origins)
-    yield from _from_requests(s, origins)
-
-
-def _from_log(s: SourceRows, origins: set[str]) -> Iterator[Signal]:
-    rows = s.table("scheduler", ["ts", "stream", "dp", "tp", "pp", "ep", "kind", "running", "waiting"])
-    if rows.is_empty():
-        return
-    rows = rows.filter(pl.col("stream").fill_null("").is_in(list(origins)) & (pl.col("kind") != "companion"))
-    rows = rows.filter(pl.all_horizontal(pl.col(r).fill_null(0) == pl.col(r).fill_null(0).min() for r in ("tp", "pp", "ep")))
-    yield from _summed(
-        {n: rows.select("ts", pl.col("dp").fill_null(0).alias("rank"), pl.col(n).alias("value")) for n in ("running", "waiting")}, s
-    )
-
-
-def _from_metrics(s: SourceRows, origins: set[str]) -> Iterator[Signal]:
-    series = s.table("series", ["series_id", "name", "stream", "counted"])
-    if series.is_empty():
-        return
-    series = series.filter(pl.col("name").is_in(list(_SIGNALS)) & pl.col("stream").fill_null("").is_in(list(origins)) & pl.col("counted"))
-    if series.is_empty():
-        return
-    samples = s.samples(series["series_id"].to_list()).join(series, on="series_id")
-    frames = {
-        _SIGNALS[name]: samples.filter(pl.col("name") == name).select("ts", pl.col("series_id").alias("rank"), "value") for name in _SIGNALS
-    }
-    yield from _summed(frames, s)
-
-
-def _from_requests(s: SourceRows, origins: set[str]) -> Iterator[Signal]:
-    rows = s.table("requests", ["stream", "clock", "arrival_ts", "finish_ts", "e2e_s", "status"])
-    if rows.is_empty():
-        return
-    rows = rows.filter(
-        pl.col("stream").fill_null("").is_in(list(origins)) & (pl.col("clock") == "wall") & pl.col("arrival_ts").is_not_null()
-    ).sort("arrival_ts")
-    if rows.height < 2:
-        return
-    arrival = _seconds(rows["arrival_ts"]) - s.stored_shift_s
-    ended = (_seconds(rows["finish_ts"]) - s.stored_shift_s) if rows["finish_ts"].count() else np.full(rows.height, np.nan)
-    by_length = arrival + rows["e2e_s"].cast(pl.Float64).to_numpy()
-    end = np.where(np.isnan(ended), by_length, ended)
-    # one that failed without a time was not in the server for long
-    end = np.where(np.isnan(end) & (rows["status"] != "unfinished").fill_null(True).to_numpy(), arrival, end)
-    last = float(np.nanmax(np.concatenate([arrival, end])))
-    yield load_from_requests(arrival, end, last)
-
-
-def _summed(frames: Mapping[str, pl.DataFrame], s: SourceRows) -> Iterator[Signal]:
-    """One signal per name, summed over ranks (each holds its last value), and `load`, the sum of both."""
-    made: dict[str, Signal] = {}
-    for name, frame in frames.items():
-        frame = frame.drop_nulls().unique(["ts", "rank"], keep="last").sort("ts")
-        if frame.height < 2:
-            continue
-        wide = frame.pivot("rank", index="ts", values="value").sort("ts").with_columns(pl.exclude("ts").forward_fill())
-        total = wide.select("ts", pl.sum_horizontal(pl.exclude("ts"), ignore_nulls=False).alias("value"))
-        made[name] = Signal(name, _seconds(total["ts"]) - s.stored_shift_s, total["value"].cast(pl.Float64).to_numpy(), _HOLD_S)
-    if "running" in made and "waiting" in made and np.array_equal(made["running"].ts, made["waiting"].ts):
-        running, waiting = made["running"], made["waiting"]
-        made["load"] = Signal("load", running.ts, running.value + waiting.value, _HOLD_S)
-    yield from made.values()
-
-
-def _seconds(column: pl.Series) -> Any:
-    return column.dt.timestamp("us").cast(pl.Float64).to_numpy() / 1e6

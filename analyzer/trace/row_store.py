@@ -12,7 +12,6 @@ from datetime import timedelta
 from itertools import chain
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -130,6 +129,9 @@ def _all(held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator
 
 
 def _sorted_by_duckdb(batches: Iterator[pa.RecordBatch], schema: pa.Schema, scratch: Path) -> Iterator[pa.RecordBatch]:
+    # seldom needed, and takes as long to load as a short log to read
+    import duckdb
+
     # rows of one record stay as they came
     numbered = schema.append(pa.field("_number", pa.int64()))
 

@@ -53,11 +53,15 @@ def read_rows(
         raise _damaged(folder, stored) from error
 
 
-def read_batches(folder: Path, stored: StoredFile) -> Iterator[pa.RecordBatch]:
-    """The rows of one stored file, few at a time."""
+def read_batches(folder: Path, stored: StoredFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of one stored file, few at a time: all columns, or some."""
     try:
         with pq.ParquetFile(folder / stored.path) as file:
-            yield from file.iter_batches()
+            if columns is None:
+                yield from file.iter_batches()
+                return
+            for batch in file.iter_batches(columns=list(columns)):
+                yield batch.select(list(columns))
     except (OSError, pa.ArrowInvalid) as error:
         raise _damaged(folder, stored) from error
 

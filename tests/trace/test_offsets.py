@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from trace_logs import rows
 
+import analyzer.trace.clock_signals
 from analyzer.errors import KvpmError
 from analyzer.ingestion import IngestOptions, ingest
 from analyzer.trace.offset_rules import parse_offset_rules
@@ -89,6 +90,14 @@ def test_a_log_in_another_zone_moves_to_its_signals(tmp_path: Path, hours: float
     assert log == (pytest.approx(-hours * 3600, abs=3), "estimated")
     low, high = rows(tmp_path / "t.kvtrace", "SELECT epoch(min(ts)), epoch(max(ts)) FROM scheduler")[0]
     assert (low, high) == pytest.approx((BASE.timestamp(), BASE.timestamp() + 890), abs=3)
+
+
+@pytest.mark.parametrize("most", [100, 170])
+def test_of_many_reports_a_part_tells_the_same(tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    states = load(1, 1800)
+    log = log_of(states, BASE + timedelta(hours=5), every=1)
+    monkeypatch.setattr(analyzer.trace.clock_signals, "_MOST_REPORTS", most)
+    assert told(tmp_path, log, scrapes_of(states, BASE)) == [(None, None), (pytest.approx(-18000, abs=3), "estimated")]
 
 
 def test_clocks_that_agree_are_left_alone(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, field
 
 import numpy as np
-import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from analyzer.formats.load import registry
 from analyzer.parsers.bulk.lines import Ints
@@ -18,7 +19,7 @@ _WORTH_LEARNING = 100
 _MOST_FAMILIES = 5_000
 _MOST_VARIANTS = 2_000
 # Without its digits, a line that begins so or holds such characters is looked at even if nothing in it tells of an engine.
-_LOOK = r"^[{\[(DIWEC]|[\x00\x1b]|\r.|^--T|^[A-Z][a-z]{2} {1,3}:|^[\w.-]* +\| |^\| "
+_LOOK = r"^[{\[(DIWEC]|[\x00\x1b]|\r.|^--T|^[A-Z][a-z]{2} {1,3}:|^[^ |]* +\| |^\| "
 
 
 Key = tuple[str | int, ...]
@@ -69,7 +70,8 @@ class Book:
         self._families: dict[tuple[bytes, bytes], Family] = {}
         self._engine: set[bytes] = set()
         # without the digits, as the skeletons are
-        self._tell_tales = [re.sub("[0-9]", "", t) for t in registry().tell_tales]
+        literals = [re.escape(re.sub("[0-9]", "", t)) for t in registry().tell_tales]
+        self._tells = "|".join((*literals, _LOOK))
 
     def foreign(self, skeletons: list[bytes]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """For each skeleton, True only when no engine wrote a line like it."""
@@ -77,10 +79,8 @@ class Book:
         unknown = [i for i, s in enumerate(skeletons) if s not in self._engine]
         if not unknown:
             return found
-        # bytes that are no UTF-8 are no engine's, and no part of what is looked for
-        text = pl.Series([skeletons[i].decode("utf-8", "replace") for i in unknown], dtype=pl.String)
-        tells = text.str.contains_any(self._tell_tales) | text.str.contains(_LOOK)
-        found[unknown] = ~tells.to_numpy()
+        tells = pc.match_substring_regex(pa.array([skeletons[i] for i in unknown], pa.large_binary()), self._tells)
+        found[unknown] = ~tells.to_numpy(zero_copy_only=False)
         if len(self._engine) < _MOST_FAMILIES:
             self._engine.update(skeletons[i] for i in unknown if not found[i])
         return found
