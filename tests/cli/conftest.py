@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import sys
 from collections.abc import Callable
@@ -22,7 +23,7 @@ def kvpm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
     Reports replay nothing: that takes seconds, and has tests of its own.
     """
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys.modules["analyzer.cli.report"], "replay_of", lambda *_given, **_more: None)
+    monkeypatch.setattr(importlib.import_module("analyzer.cli.report"), "replay_of", lambda *_given, **_more: None)
 
     def run(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["kvpm", *arguments])

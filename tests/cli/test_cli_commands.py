@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import json
 import os
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -212,7 +212,7 @@ def test_an_internal_error_is_one_line(kvpm: Run, monkeypatch: pytest.MonkeyPatc
     def broken(*_: object) -> None:
         raise RuntimeError("first line\nsecond line")
 
-    monkeypatch.setattr(sys.modules["analyzer.cli.diagnose"], "diagnose_library", broken)
+    monkeypatch.setattr(importlib.import_module("analyzer.cli.diagnose"), "diagnose_library", broken)
     code, _, err = kvpm("diagnose", str(L1_LOG))
     assert (code, err.splitlines()[0]) == (5, "kvpm: internal error: RuntimeError: first line")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -28,7 +29,7 @@ def test_an_interrupt_is_one_line_whatever_became_of_it(kvpm: Run, monkeypatch: 
                 raise becomes from None
         return "read in part"
 
-    monkeypatch.setattr(sys.modules["analyzer.cli.formats"], "match_line", interrupted)
+    monkeypatch.setattr(importlib.import_module("analyzer.cli.formats"), "match_line", interrupted)
     code, _, err = kvpm("formats", "explain", "x")
     assert (code, err) == (130, "kvpm: interrupted\n")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

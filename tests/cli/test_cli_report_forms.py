@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def _read_once(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
         return found
 
     # The package gives the command the name of its module.
-    monkeypatch.setattr(sys.modules["analyzer.cli.report"], "report_data", given)
+    monkeypatch.setattr(importlib.import_module("analyzer.cli.report"), "report_data", given)
 
 
 def test_the_suffix_of_the_file_decides(kvpm: Run) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
-import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -62,7 +62,7 @@ def test_the_option_is_what_is_asked(monkeypatch: pytest.MonkeyPatch, options: t
         raise KvpmError("asked")
 
     # the package may give the command the name of its module
-    monkeypatch.setattr(sys.modules["analyzer.cli.batch"], "run_batch", run_batch)
+    monkeypatch.setattr(importlib.import_module("analyzer.cli.batch"), "run_batch", run_batch)
     with pytest.raises(KvpmError, match="asked"):
         batch.main(["captures", "-o", "out", *options], standalone_mode=False)
     assert told == [replay]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -62,7 +62,7 @@ def test_the_option_is_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KvpmError("asked")
 
     # The package gives the command the name of its module.
-    monkeypatch.setattr(sys.modules["analyzer.cli.report"], "report_data", report_data)
+    monkeypatch.setattr(importlib.import_module("analyzer.cli.report"), "report_data", report_data)
     for options, usual in (((), ""), (("--replay",), ""), (("--no-replay",), ""), ((), "0"), ((), "1"), (("--replay",), "0")):
         with pytest.raises(KvpmError, match="asked"):
             CliRunner().invoke(
