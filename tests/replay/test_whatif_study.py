@@ -117,24 +117,8 @@ def test_what_a_process_refuses_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch
     assert caught.value.exit_code == ExitCode.USAGE
 
 
-@pytest.mark.parametrize(
-    ("program", "found"),
-    [
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
-        ("raise SystemExit(3)", "status 3"),
-        ("print('no answer')", "lost"),
-    ],
-)
-def test_a_process_that_dies_is_an_error_and_no_hang(monkeypatch: pytest.MonkeyPatch, program: str, found: str) -> None:
-    monkeypatch.setattr(parallel, "_FEW", 0)
-    monkeypatch.setattr(parallel, "_WORKER", program)
-    with pytest.raises(KvpmError, match=found) as caught:
-        measure_all(case(), SETS, jobs=2)
-    assert caught.value.exit_code == ExitCode.INTERNAL
-
-
 def test_a_few_replays_need_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "_start", lambda: pytest.fail("a process"))
+    monkeypatch.setattr(parallel, "spread", lambda *_, **__: pytest.fail("a process"))
     assert len(measure_all(case(), SETS, jobs=2)) == 4
     assert measure_all(case(), [], jobs=2) == []
 
