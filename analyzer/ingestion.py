@@ -6,17 +6,16 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, tzinfo
-from itertools import chain
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analyzer.errors import ExitCode, KvpmError, NothingUsableError
+from analyzer.input_reading import Got, Problem, Progress, Task, hash_of, read_input
+from analyzer.processes import cores, spread
 from analyzer.sources.discover import Input, find_inputs, is_trace, readable
-from analyzer.sources.opening import BinaryInputError, TextInput, TextSource
-from analyzer.sources.text import texts
 from analyzer.trace.identity import InstanceRule
 from analyzer.trace.manifest import Manifest, StoredSource, read_manifest
 
@@ -26,18 +25,19 @@ if TYPE_CHECKING:
     from analyzer.trace.offset_rules import OffsetRule
     from analyzer.trace.spool import Spool
 
-Progress = Callable[[str, int, int], None]
-"""Called with (input, bytes read, bytes in all; 0 when unknown)."""
-
 _ID_BYTES = 4096
-# The first characters of a text, enough to tell what it is.
-_HEAD_CHARACTERS = 1 << 16
+# A larger input is read block by block by all processes.
+_LARGE = 64 << 20
+# Below so many bytes in all, processes would take longer to start than to read.
+_WORTH_PROCESSES = 16 << 20
+_SAME_BYTES = "holds the same bytes as {}: counted once"
 
 
 @dataclass(frozen=True, slots=True)
 class IngestOptions:
     """What the command line can say about reading: zone and year of stamps, the names of servers and the offsets of
-    clocks, the time of samples that have none, the columns of a table, and whether texts are kept."""
+    clocks, the time of samples that have none, the columns of a table, whether texts are kept, and how many processes
+    read at most (None: one a core). What is read does not depend on their number."""
 
     zone: tzinfo | None = None
     year: int | None = None
@@ -46,17 +46,7 @@ class IngestOptions:
     at: datetime | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     keep_text: bool = False
-
-
-@dataclass(slots=True)
-class Problem:
-    """An input that gave nothing, or not everything; `io` when reading itself failed, `unusable` when it was read and
-    nothing in it is of a model server."""
-
-    name: str
-    message: str
-    io: bool = False
-    unusable: bool = False
+    jobs: int | None = None
 
 
 @dataclass(slots=True)
@@ -88,7 +78,6 @@ def ingest(
     replaced. Raises NothingUsableError when no input holds a line of a known engine.
     """
     from analyzer.trace.assembly import Rules, assemble
-    from analyzer.trace.spool import Spool
 
     options = options or IngestOptions()
     inputs = [*find_inputs(given), *live]
@@ -101,11 +90,10 @@ def ingest(
     result = IngestResult(trace, manifest)
     with tempfile.TemporaryDirectory(prefix="kvpm-") as scratch:
         fresh: dict[str, Spool] = {}
-        for number, item in enumerate(inputs):
-            spool = Spool(Path(scratch) / str(number))
-            stored = _read_one(item, spool, manifest, options, result.problems, progress)
-            if stored is not None:
-                fresh[stored.source_id] = spool
+        tasks = _tasks(inputs, manifest, options, Path(scratch), result.problems)
+        for task, got in _read_all(tasks, options.jobs or cores(), progress):
+            if _accept(task, got, manifest, result.problems):
+                fresh[task.source_id] = got.spool
         _refuse_nothing(inputs, manifest, result.problems)
         assemble(trace, manifest, fresh, Rules(options.rules, options.offsets), Path(scratch))
     return result
@@ -119,86 +107,64 @@ def _existing(trace: Path) -> Manifest:
     return Manifest()
 
 
-def _read_one(
-    item: Input,
-    spool: Spool,
-    manifest: Manifest,
-    options: IngestOptions,
-    problems: list[Problem],
-    progress: Progress | None,
-) -> StoredSource | None:
-    """Read one input; None when it is known already or gave nothing to store."""
-    from analyzer.parsers.kinds import PARQUET, is_parquet, read_source
-    from analyzer.parsers.reader import Given, ReadOptions
+def _tasks(inputs: Sequence[Input], manifest: Manifest, options: IngestOptions, scratch: Path, problems: list[Problem]) -> list[Task]:
+    """What is to be read: all inputs but those that the trace has already, unchanged."""
+    tasks: list[Task] = []
+    taken = {s.source_id for s in manifest.sources}
+    for number, item in enumerate(inputs):
+        source_id, known = _recognise(item, manifest, taken)
+        taken.add(source_id)
+        if known is None or not _read_the_same(known, options):
+            tasks.append(Task(item, source_id, scratch / str(number), options))
+        elif known.path != item.name:
+            problems.append(Problem(item.name, _SAME_BYTES.format(known.path)))
+    return tasks
 
-    source_id, known = _recognise(item, manifest)
-    if known is not None and _read_the_same(known, options):
-        if known.path != item.name:
-            problems.append(Problem(item.name, f"holds the same bytes as {known.path}: counted once"))
-        return None
-    text = item.live or TextInput(item.path)
-    total = item.path.stat().st_size if item.path else 0
-    reading = ReadOptions(options.zone, options.year, _newest(item), options.at, options.columns, options.keep_text)
-    try:
-        if is_parquet(item.path):
-            assert item.path is not None
-            given = Given(source_id, item.name, item.path, PARQUET, iter(()), spool, reading)
-        else:
-            head, chunks = _beginning(_reported(text, item.name, total, progress))
-            given = Given(source_id, item.name, item.path, head, chunks, spool, reading)
-        read = read_source(given)
-    except BinaryInputError as error:
-        problems.append(Problem(item.name, str(error)))
-        return None
-    except OSError as error:
-        problems.append(Problem(item.name, f"cannot be read: {error.strerror or error}", io=True))
-        return None
-    spool.close()
-    if given.head == PARQUET and item.path is not None:
-        size = total
-        sha256: str | None = _hash_of(item.path, total)
-    else:
-        size, sha256 = text.size, text.sha256
-    if size == 0:
-        problems.append(Problem(item.name, "is empty"))
-        return None
-    content = text.content_sha256 if isinstance(text, TextInput) and given.head != PARQUET else sha256
-    twin = next((s for s in manifest.sources if content and s.content_sha256 == content and s.source_id != source_id), None)
+
+def _read_all(tasks: Sequence[Task], jobs: int, progress: Progress | None) -> Iterator[tuple[Task, Got]]:
+    """Each task with what reading it gave, in order. Inputs of moderate size are read side by side, large ones by many processes each."""
+    apart = [task for task in tasks if task.item.path is not None and task.item.size < _LARGE]
+    done: dict[str, Got] = {}
+    if jobs > 1 and len(apart) > 1 and sum(task.item.size for task in apart) >= _WORTH_PROCESSES:
+        for task, got in spread(read_input, apart, jobs=min(jobs, len(apart))):
+            done[task.source_id] = got
+            if progress is not None:
+                progress(task.item.name, task.item.size, task.item.size)
+    for task in tasks:
+        yield task, done.get(task.source_id) or read_input(task, jobs=jobs, progress=progress)
+
+
+def _accept(task: Task, got: Got, manifest: Manifest, problems: list[Problem]) -> bool:
+    """Take what was read into the manifest; False for what gave nothing to store, or is there already."""
+    name, source_id = task.item.name, task.source_id
+    if got.problem is not None:
+        problems.append(got.problem)
+    read = got.read
+    if read is None:
+        return False
+    others = [s for s in manifest.sources if s.source_id != source_id]
+    twin = next((s for s in others if got.content_sha256 and s.content_sha256 == got.content_sha256), None)
     if twin is not None:
-        problems.append(Problem(item.name, f"holds the same as {twin.path}, packed otherwise: counted once"))
-        return None
-    if not read.usable:
-        problems.append(Problem(item.name, read.nothing, unusable=True))
-        spool.drop()
+        same = twin.sha256 == got.sha256
+        problems.append(Problem(name, (_SAME_BYTES if same else "holds the same as {}, packed otherwise: counted once").format(twin.path)))
+        return False
     stored = StoredSource(
         source_id=source_id,
-        path=item.name,
-        folder=item.folder,
-        size=size,
-        sha256=sha256,
-        content_sha256=content,
-        row=_row(source_id, item.name, size, sha256, text.cut, text.notes, read),
+        path=name,
+        folder=task.item.folder,
+        size=got.size,
+        sha256=got.sha256,
+        content_sha256=got.content_sha256,
+        row=_row(source_id, name, got, read),
         streams=[s.to_json() for s in read.streams.values()],
         descending=_descending(read),
-        read_with=_asked(options),
+        read_with=_asked(task.options),
         clock_assumed=read.clock_assumed,
         year_assumed=read.year_assumed,
         number=_number_of(source_id, manifest),
     )
-    manifest.sources = [s for s in manifest.sources if s.source_id != source_id] + [stored]
-    return stored
-
-
-def _beginning(chunks: Iterator[bytes]) -> tuple[str, Iterator[bytes]]:
-    """The first characters, enough to tell what it is, and all chunks with those first."""
-    held: list[bytes] = []
-    length = 0
-    for chunk in chunks:
-        held.append(chunk)
-        length += len(chunk)
-        if length >= _HEAD_CHARACTERS:
-            break
-    return "".join(texts(held))[:_HEAD_CHARACTERS], chain(held, chunks)
+    manifest.sources = [*others, stored]
+    return True
 
 
 def _number_of(source_id: str, manifest: Manifest) -> int:
@@ -223,21 +189,8 @@ def _asked(options: IngestOptions) -> dict[str, Any]:
     }
 
 
-def _reported(text: TextSource, name: str, total: int, progress: Progress | None) -> Iterator[bytes]:
-    for block in text:
-        if progress is not None:
-            progress(name, text.size, total)
-        yield block
-
-
-def _newest(item: Input) -> datetime:
-    if item.path is None:
-        return datetime.now(UTC)
-    return datetime.fromtimestamp(item.path.stat().st_mtime, UTC)
-
-
-def _recognise(item: Input, manifest: Manifest) -> tuple[str, StoredSource | None]:
-    """The id to store the input under, and the stored source that it is, unchanged.
+def _recognise(item: Input, manifest: Manifest, taken: set[str]) -> tuple[str, StoredSource | None]:
+    """The id to store the input under, none of `taken` unless it is a source that the trace has, and the one that it is, unchanged.
 
     A source that grew keeps its id and is to be read again. Bytes are compared by hash only where the
     sizes allow it; a pipe is not looked into, since what is read of it is gone.
@@ -246,26 +199,25 @@ def _recognise(item: Input, manifest: Manifest) -> tuple[str, StoredSource | Non
         # the same question again replaces its answer
         return hashlib.sha256(item.key.encode("utf-8", "surrogateescape")).hexdigest()[:12], None
     if item.path is None:
-        return _free_id("stdin", manifest), None
+        return _free_id("stdin", taken), None
     head = b""
     # reading an input that cannot be opened will say what is wrong with it
     with contextlib.suppress(OSError):
         if item.path.is_file():
             size = item.path.stat().st_size
             for stored in manifest.sources:
-                if stored.size == size and stored.sha256 == _hash_of(item.path, size):
+                if stored.size == size and stored.sha256 == hash_of(item.path, size):
                     return stored.source_id, stored
             for stored in manifest.sources:
-                if stored.path == item.name and stored.size < size and stored.sha256 == _hash_of(item.path, stored.size):
+                if stored.path == item.name and stored.size < size and stored.sha256 == hash_of(item.path, stored.size):
                     return stored.source_id, None
             with item.path.open("rb") as handle:
                 head = handle.read(_ID_BYTES)
     digest = hashlib.sha256(head + Path(item.name).name.encode("utf-8", "surrogateescape")).hexdigest()
-    return _free_id(digest[:12], manifest), None
+    return _free_id(digest[:12], taken), None
 
 
-def _free_id(wanted: str, manifest: Manifest) -> str:
-    taken = {s.source_id for s in manifest.sources}
+def _free_id(wanted: str, taken: set[str]) -> str:
     name, number = wanted, 1
     while name in taken:
         number += 1
@@ -273,17 +225,7 @@ def _free_id(wanted: str, manifest: Manifest) -> str:
     return name
 
 
-def _hash_of(path: Path, size: int) -> str:
-    """SHA-256 of the first `size` bytes."""
-    digest = hashlib.sha256()
-    with path.open("rb") as handle:
-        while size > 0 and (block := handle.read(min(size, 1 << 20))):
-            digest.update(block)
-            size -= len(block)
-    return digest.hexdigest()
-
-
-def _row(source_id: str, name: str, size: int, sha256: str | None, cut: bool, notes: list[str], read: SourceRead) -> dict[str, Any]:
+def _row(source_id: str, name: str, got: Got, read: SourceRead) -> dict[str, Any]:
     """The source's row in the table `sources`; instance and offset are filled in when all sources are known."""
     counts = read.counts
     since, until, known = read.versions.bounds()
@@ -299,8 +241,8 @@ def _row(source_id: str, name: str, size: int, sha256: str | None, cut: bool, no
         "version_min": since,
         "version_max": until,
         "version_from": known,
-        "bytes": size,
-        "sha256": sha256,
+        "bytes": got.size,
+        "sha256": got.sha256,
         "lines": counts.lines,
         "matched_lines": counts.matched,
         "ignored_lines": counts.ignored,
@@ -311,8 +253,8 @@ def _row(source_id: str, name: str, size: int, sha256: str | None, cut: bool, no
         "last_ts": read.last_ts,
         "clock": read.clock,
         "utc_offset_s": read.utc_offset_s,
-        "cut": cut,
-        "notes": "\n".join(read.notes + notes) or None,
+        "cut": got.cut,
+        "notes": "\n".join(read.notes + got.notes) or None,
     }
 
 

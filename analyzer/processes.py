@@ -35,7 +35,10 @@ _PIPE = 1 << 20
 
 
 def cores() -> int:
-    """How many processes can run at a time here."""
+    """How many processes are to run at a time: one a core, or KVPM_JOBS."""
+    told = os.environ.get("KVPM_JOBS", "")
+    if told.isascii() and told.isdigit() and int(told) > 0:
+        return int(told)
     # what the process may use is less than what the machine has, in a container or under taskset
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -157,7 +160,7 @@ def _start() -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=None if os.environ.get("KVPM_DEBUG") else subprocess.DEVNULL,
-        env={**os.environ, **dict.fromkeys(_ONE_THREAD, "1"), "PYTHONPATH": os.pathsep.join(path)},
+        env={**os.environ, **dict.fromkeys((*_ONE_THREAD, "KVPM_JOBS"), "1"), "PYTHONPATH": os.pathsep.join(path)},
         # an interrupt of the terminal is for the command, which then ends them
         start_new_session=True,
         pipesize=_PIPE,

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import gzip
+import json
+import shutil
+from collections.abc import Iterator
 from datetime import UTC
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+import analyzer.ingestion
 from analyzer.errors import ExitCode, KvpmError
 from analyzer.ingestion import IngestOptions, IngestResult, default_trace_name, ingest
+from analyzer.parsers.bulk import stream
+from analyzer.processes import spread
 from analyzer.trace.reader import Trace
+from analyzer.trace.schema import TABLES
 
+SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"
 LINE = (
     "[2026-03-10 12:00:{:02d}] Decode batch, #running-req: 4, #token: 900, token usage: 0.09, cuda graph: True, "
     "gen throughput (token/s): 99.00, #queue-req: 0\n"
@@ -50,6 +60,57 @@ def test_nothing_usable(content: bytes, tmp_path: Path, trace: Path) -> None:
     assert "s.log" in error.value.message
     assert error.value.hint
     assert not trace.exists()
+
+
+def everything(trace: Path) -> dict[str, object]:
+    """All rows of all tables, and the manifest but for when and where."""
+    manifest = json.loads((trace / "manifest.json").read_text())
+    rows = {name: pq.read_table(trace / name).to_pylist() for name in TABLES if (trace / name).exists()}
+    return {"manifest": manifest, "rows": rows}
+
+
+def many_kinds(folder: Path) -> Path:
+    """A folder of logs, scrapes and client records, some twice, packed, cut or of no use."""
+    for name in ("l1_bound_sglang", "cap_bound_vllm"):
+        shutil.copytree(SAMPLES / name, folder / name, ignore=shutil.ignore_patterns("*.json"))
+    (folder / "again.log").write_bytes((SAMPLES / "l1_bound_sglang" / "server.log").read_bytes())
+    (folder / "packed.log.gz").write_bytes(gzip.compress((SAMPLES / "cap_bound_vllm" / "server.log").read_bytes()))
+    (folder / "cut.log.gz").write_bytes(gzip.compress((LOG * 20).encode())[:-30])
+    (folder / "empty.log").write_text("")
+    (folder / "core.log").write_bytes(b"\x7fELF\x00\x00" * 400)
+    (folder / "other.log").write_text("hello\nworld\n")
+    return folder
+
+
+@pytest.mark.parametrize("large", [1000, 1 << 40], ids=["by blocks", "by sources"])
+def test_a_trace_does_not_depend_on_the_number_of_processes(tmp_path: Path, large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = many_kinds(tmp_path / "in")
+    alone = ingest([str(folder)], tmp_path / "one.kvtrace", IngestOptions(UTC, 2026, jobs=1))
+    monkeypatch.setattr(analyzer.ingestion, "_LARGE", large)
+    monkeypatch.setattr(analyzer.ingestion, "_WORTH_PROCESSES", 0)
+    monkeypatch.setattr(stream.read_blocks, "__defaults__", (50_000,))
+    monkeypatch.setattr(stream.read_blocks, "__kwdefaults__", {"jobs": 1, "alone": 1})
+    started = spread_calls(monkeypatch)
+    several = ingest([str(folder)], tmp_path / "three.kvtrace", IngestOptions(UTC, 2026, jobs=3))
+    assert started
+    assert several.problems == alone.problems
+    assert sorted((Path(p.name).name, p.message.split(" ")[0]) for p in alone.problems) == [
+        ("core.log", "is"), ("empty.log", "is"), ("other.log", "holds"), ("server.log", "holds"), ("server.log", "holds"),
+    ]  # fmt: skip
+    assert everything(tmp_path / "three.kvtrace") == everything(tmp_path / "one.kvtrace")
+
+
+def spread_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of processes of each time that work is spread."""
+    calls: list[int] = []
+
+    def watched(*args: Any, jobs: int) -> Iterator[tuple[Any, Any]]:
+        calls.append(jobs)
+        return spread(*args, jobs=jobs)
+
+    for module in (analyzer.ingestion, stream):
+        monkeypatch.setattr(module, "spread", watched)
+    return calls
 
 
 def test_one_useless_file_does_not_spoil_the_others(tmp_path: Path, trace: Path) -> None:

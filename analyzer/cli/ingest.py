@@ -26,7 +26,10 @@ from analyzer.sources.discover import find_inputs, is_trace
     help="The trace to make or to add to. Default: after the first input, in the working folder.",
 )
 @click.option("--force", is_flag=True, help="Make the trace anew if it exists, instead of adding to it.")
-def ingest(inputs: tuple[str, ...], options: InputOptions, server: ServerOptions, output: Path | None, force: bool) -> int:
+@click.option("--jobs", type=click.IntRange(1, 512), metavar="N", help="Processes that read at a time. Default: one a core.")
+def ingest(
+    inputs: tuple[str, ...], options: InputOptions, server: ServerOptions, output: Path | None, force: bool, jobs: int | None
+) -> int:
     """Read logs, metric dumps and request records into a stored trace (Parquet tables and a manifest).
 
     Reading the same input again changes nothing; a log that grew adds its new lines.
@@ -38,7 +41,7 @@ def ingest(inputs: tuple[str, ...], options: InputOptions, server: ServerOptions
     if force and is_trace(trace):
         _refuse_inside(trace, inputs)
         shutil.rmtree(trace)
-    result = ingested(inputs, trace, options, live)
+    result = ingested(inputs, trace, options, live, jobs=jobs)
     click.echo(str(trace))
     for name, rows in result.manifest.totals.items():
         click.echo(f"  {name:<10} {rows:>9,} rows")

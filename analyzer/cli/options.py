@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -18,8 +18,8 @@ from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progres
 from analyzer import reading
 from analyzer.errors import ExitCode, KvpmError
 from analyzer.ingestion import IngestResult
-from analyzer.ingestion import Progress as ProgressCallback
 from analyzer.ingestion import ingest as ingest_library
+from analyzer.input_reading import Progress as ProgressCallback
 from analyzer.language import _
 from analyzer.reading import InputOptions
 from analyzer.sources.discover import STDIN, Input, find_inputs, is_trace
@@ -129,10 +129,12 @@ def _is_page(path: Path) -> bool:
         return file.read(64).lstrip().lower().startswith(_PAGES)
 
 
-def ingested(inputs: Sequence[str], trace: Path, options: InputOptions, live: Sequence[Input] = ()) -> IngestResult:
+def ingested(
+    inputs: Sequence[str], trace: Path, options: InputOptions, live: Sequence[Input] = (), *, jobs: int | None = None
+) -> IngestResult:
     """Ingest with a progress bar where stderr is a terminal; says what could not be read."""
     with _progress() as callback:
-        result = ingest_library(inputs, trace, options.for_ingest(), live=live, progress=callback)
+        result = ingest_library(inputs, trace, replace(options.for_ingest(), jobs=jobs), live=live, progress=callback)
     for problem in result.problems:
         if problem.io or len(inputs) > 1 or len(result.problems) < 6:
             click.echo(f"kvpm: {problem.name} {problem.message}", err=True)

@@ -25,7 +25,15 @@ Task = dict[str, Any]
 Answer = dict[str, Any]
 
 WORKER = "from analyzer.fleet.worker import main; main()"
-_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS", "ARROW_NUM_THREADS", "ARROW_IO_THREADS")
+_ONE_THREAD = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "POLARS_MAX_THREADS",
+    "ARROW_NUM_THREADS",
+    "ARROW_IO_THREADS",
+    "KVPM_JOBS",
+)
 
 
 def run_all(tasks: Iterable[tuple[str, Task]], *, jobs: int, timeout: float | None = None) -> Iterator[tuple[str, Answer]]:

@@ -130,6 +130,7 @@ class _Reader:
     def __init__(self, source_id: str, spool: Spool, options: ReadOptions) -> None:
         self._id = source_id
         self._spool = spool
+        self._jobs = options.jobs
         self._clock = Clock(options.zone, options.year, options.newest)
         self._counts = LineCounts()
         self._pieces = Pieces(self._counts)
@@ -154,7 +155,7 @@ class _Reader:
 
     def run(self, chunks: Iterator[bytes]) -> SourceRead:
         """Read the whole source."""
-        for data, read in read_blocks(chunks, self._id):
+        for data, read in read_blocks(chunks, self._id, jobs=self._jobs):
             self._give(self._block(data, read))
         if self._assembler is not None:
             rest = list(self._assembler.run(self._pieces.rest()))

@@ -24,7 +24,8 @@ class ReadOptions:
     """What the command line says about reading, and the newest time the source can hold (its file's time).
 
     `at` is the time of samples that have none; `columns` maps canonical names to those of a table (`--map`);
-    `keep_text` stores prompts and outputs, which otherwise leave only lengths and hashes.
+    `keep_text` stores prompts and outputs, which otherwise leave only lengths and hashes. A large source may be read by `jobs`
+    processes.
     """
 
     zone: tzinfo | None
@@ -33,6 +34,7 @@ class ReadOptions:
     at: datetime | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     keep_text: bool = False
+    jobs: int = 1
 
 
 @dataclass(slots=True)

@@ -35,6 +35,14 @@ class Input:
         for field in ("name", "folder"):
             object.__setattr__(self, field, readable(getattr(self, field)))
 
+    @property
+    def size(self) -> int:
+        """Bytes of a file as it is stored; 0 where that is not known."""
+        try:
+            return self.path.stat().st_size if self.path is not None else 0
+        except OSError:
+            return 0  # reading it will say what is wrong
+
 
 def readable(name: str) -> str:
     """A file's name as text that can be stored: bytes that are not UTF-8 become marks."""

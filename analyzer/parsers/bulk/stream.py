@@ -3,18 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 
 from analyzer.parsers.bulk.block import BlockRead, everything_left, read_block
 from analyzer.parsers.bulk.book import Book
 from analyzer.parsers.bulk.cut import BLOCK, blocks, place_to_cut
+from analyzer.processes import spread
+
+# So many blocks take longer to read than a process to start.
+_ALONE = 12
 
 
-def read_blocks(chunks: Iterable[bytes], source_id: str, size: int = BLOCK) -> Iterator[tuple[bytes, BlockRead]]:
-    """(bytes, what they hold) of all blocks in order. A last line that has no end is left to be read line by line."""
-    book = Book()
+class BlockReading:
+    """Reads blocks of one source, and learns their lines' shapes by the way: in each process anew, which changes no row."""
+
+    def __init__(self, source_id: str) -> None:
+        self._source_id = source_id
+        self._book: Book | None = None
+
+    def __call__(self, data: bytes) -> BlockRead:
+        """What a block holds; one that does not end with a line's end is left to be read line by line."""
+        if not data.endswith(b"\n"):
+            return everything_left(data)
+        if self._book is None:
+            self._book = Book()
+        return read_block(data, self._book, self._source_id)
+
+    def __reduce__(self) -> tuple[type[BlockReading], tuple[str]]:
+        return BlockReading, (self._source_id,)
+
+
+def read_blocks(
+    chunks: Iterable[bytes], source_id: str, size: int = BLOCK, *, jobs: int = 1, alone: int = _ALONE
+) -> Iterator[tuple[bytes, BlockRead]]:
+    """(bytes, what they hold) of all blocks in order; those behind the first `alone` are read by `jobs` processes, if there are more."""
+    reading = BlockReading(source_id)
+    parts = _parts(chunks, size)
+    for data in parts if jobs == 1 else islice(parts, alone):
+        yield data, reading(data)
+    for data in parts:
+        yield from spread(reading, chain((data,), parts), jobs=jobs)
+
+
+def _parts(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """The text in blocks of whole lines; a last line that has no end is a part of its own."""
     for data in blocks(chunks, size):
         end = len(data) if data.endswith(b"\n") else place_to_cut(data) or 0
         if end:
-            yield data[:end], read_block(data[:end], book, source_id)
+            yield data[:end]
         if end < len(data):
-            yield data[end:], everything_left(data[end:])
+            yield data[end:]

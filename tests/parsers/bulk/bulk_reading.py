@@ -30,14 +30,14 @@ class Told:
     one_by_one: int
 
 
-def in_bulk(data: bytes, monkeypatch: pytest.MonkeyPatch, *, size: int, worth: int = 3) -> Told:
-    """Read in blocks of about `size` bytes; shapes are learned from `worth` lines on."""
+def in_bulk(data: bytes, monkeypatch: pytest.MonkeyPatch, *, size: int, worth: int = 3, jobs: int = 1) -> Told:
+    """Read in blocks of about `size` bytes; shapes are learned from `worth` lines on, in processes of their own as ever."""
     monkeypatch.setattr(book, "_WORTH_LEARNING", worth)
     left = 0
 
-    def counted(chunks: Iterable[bytes], source_id: str) -> Iterator[tuple[bytes, BlockRead]]:
+    def counted(chunks: Iterable[bytes], source_id: str, **_: object) -> Iterator[tuple[bytes, BlockRead]]:
         nonlocal left
-        for block, read in stream.read_blocks(chunks, source_id, size):
+        for block, read in stream.read_blocks(chunks, source_id, size, jobs=jobs, alone=1):
             left += sum(map(len, read.left))
             yield block, read
 
@@ -50,7 +50,7 @@ def in_bulk(data: bytes, monkeypatch: pytest.MonkeyPatch, *, size: int, worth: i
 def line_by_line(data: bytes, monkeypatch: pytest.MonkeyPatch) -> Told:
     """Read as if no shape could be learned."""
 
-    def left(chunks: Iterable[bytes], _source_id: str) -> Iterator[tuple[bytes, BlockRead]]:
+    def left(chunks: Iterable[bytes], _source_id: str, **_: object) -> Iterator[tuple[bytes, BlockRead]]:
         for block in blocks(chunks):
             yield block, everything_left(block)
 

@@ -41,6 +41,17 @@ def test_samples(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert bulk.one_by_one < 0.4 * alone.one_by_one
 
 
+@pytest.mark.parametrize("log", LOGS[::5], ids=lambda p: p.parent.name)
+def test_blocks_may_be_read_by_other_processes(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # five times, so that processes see enough lines of a kind to learn them
+    data = log.read_bytes() * 5
+    alone = line_by_line(data, monkeypatch)
+    bulk = in_bulk(data, monkeypatch, size=100_000, jobs=2)
+    assert bulk.read == alone.read
+    assert bulk.rows == alone.rows
+    assert bulk.one_by_one < 0.6 * alone.one_by_one
+
+
 def perturbed(line: str, dice: random.Random, share: float, skip: int = 0) -> str:
     """`line` with some of its numbers behind the first `skip` characters changed, in length too."""
 

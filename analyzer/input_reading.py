@@ -1,0 +1,136 @@
+"""Reads one input into its spool: all that can be done without knowing the others, by any process."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from analyzer.sources.discover import Input
+from analyzer.sources.opening import BinaryInputError, TextInput, TextSource
+from analyzer.sources.text import texts
+
+# The readers and what they work with are loaded when something is read: a stored trace is opened without them.
+if TYPE_CHECKING:
+    from analyzer.ingestion import IngestOptions
+    from analyzer.parsers.reader import SourceRead
+    from analyzer.trace.spool import Spool
+
+Progress = Callable[[str, int, int], None]
+"""Called with (input, bytes read, bytes in all; 0 when unknown)."""
+
+# The first characters of a text, enough to tell what it is.
+_HEAD_CHARACTERS = 1 << 16
+
+
+@dataclass(slots=True)
+class Problem:
+    """An input that gave nothing, or not everything; `io` when reading itself failed, `unusable` when it was read and
+    nothing in it is of a model server."""
+
+    name: str
+    message: str
+    io: bool = False
+    unusable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An input to be read: the id to store it under, the folder for its rows, and what the options say."""
+
+    item: Input
+    source_id: str
+    folder: Path
+    options: IngestOptions
+
+
+@dataclass(slots=True)
+class Got:
+    """What reading an input gave: its rows, what was learned of it, and its bytes as stored and as unpacked.
+
+    `read` is None when there is nothing to store; `problem` then says why.
+    """
+
+    spool: Spool
+    read: SourceRead | None = None
+    problem: Problem | None = None
+    size: int = 0
+    sha256: str | None = None
+    content_sha256: str | None = None
+    cut: bool = False
+    notes: list[str] = field(default_factory=list)
+
+
+def read_input(task: Task, *, jobs: int = 1, progress: Progress | None = None) -> Got:
+    """Read one input, with at most `jobs` processes for a large one. Raises KvpmError for what only the user can mend."""
+    from analyzer.parsers.kinds import PARQUET, is_parquet, read_source
+    from analyzer.parsers.reader import Given, ReadOptions
+    from analyzer.trace.spool import Spool
+
+    item, options = task.item, task.options
+    got = Got(Spool(task.folder))
+    text = item.live or TextInput(item.path)
+    reading = ReadOptions(options.zone, options.year, _newest(item), options.at, options.columns, options.keep_text, jobs)
+    try:
+        head, chunks = (PARQUET, iter(())) if is_parquet(item.path) else _beginning(_reported(text, item, progress))
+        read = read_source(Given(task.source_id, item.name, item.path, head, chunks, got.spool, reading))
+    except BinaryInputError as error:
+        got.problem = Problem(item.name, str(error))
+        return got
+    except OSError as error:
+        got.problem = Problem(item.name, f"cannot be read: {error.strerror or error}", io=True)
+        return got
+    got.spool.close()
+    if head == PARQUET and item.path is not None:
+        got.size = item.size
+        got.sha256 = got.content_sha256 = hash_of(item.path, got.size)
+    else:
+        got.size, got.sha256 = text.size, text.sha256
+        got.content_sha256 = text.content_sha256 if isinstance(text, TextInput) else text.sha256
+    if got.size == 0:
+        got.problem = Problem(item.name, "is empty")
+        return got
+    got.read, got.cut, got.notes = read, text.cut, text.notes
+    if not read.usable:
+        got.problem = Problem(item.name, read.nothing, unusable=True)
+        got.spool.drop()
+    return got
+
+
+def _beginning(chunks: Iterator[bytes]) -> tuple[str, Iterator[bytes]]:
+    """The first characters, enough to tell what it is, and all chunks with those first."""
+    held: list[bytes] = []
+    length = 0
+    for chunk in chunks:
+        held.append(chunk)
+        length += len(chunk)
+        if length >= _HEAD_CHARACTERS:
+            break
+    return "".join(texts(held))[:_HEAD_CHARACTERS], chain(held, chunks)
+
+
+def _reported(text: TextSource, item: Input, progress: Progress | None) -> Iterator[bytes]:
+    for block in text:
+        if progress is not None:
+            progress(item.name, text.size, item.size)
+        yield block
+
+
+def _newest(item: Input) -> datetime:
+    if item.path is None:
+        return datetime.now(UTC)
+    return datetime.fromtimestamp(item.path.stat().st_mtime, UTC)
+
+
+def hash_of(path: Path, size: int) -> str:
+    """SHA-256 of the first `size` bytes."""
+    digest = hashlib.sha256()
+    with path.open("rb") as handle:
+        while size > 0 and (block := handle.read(min(size, 1 << 20))):
+            digest.update(block)
+            size -= len(block)
+    return digest.hexdigest()
