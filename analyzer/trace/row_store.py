@@ -1,13 +1,12 @@
 """Stores the rows of one source's table: each with its instance and run, all by time, however many there are.
 
-Most logs are in order as they stand and pass through batch by batch. Of the others, few rows are sorted by Arrow in
-memory, and many by DuckDB, which has a limit and then goes to disk.
+Most logs are in order as they stand and pass through batch by batch.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
@@ -17,15 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from analyzer.trace.batch_file import in_tables
 from analyzer.trace.identity import Identity
 from analyzer.trace.manifest import StoredFile
 from analyzer.trace.schema import TABLES, TS
+from analyzer.trace.sorting import sorted_batches
 from analyzer.trace.store import ROW_GROUP, publish
 
-# So many rows of the widest table take about 100 MB.
-_SORTED_IN_MEMORY = 200_000
-_MEMORY = "200MB"
-_BATCH_ROWS = 20_000
 _SOONEST = np.iinfo(np.int64).min
 
 
@@ -46,7 +43,7 @@ def store_rows(
     """
     named = (_named(batch, source_id, identity, shift) for batch in batches if batch.num_rows)
     schema = TABLES[table].arrow
-    parts = _by_row_group(named if in_order else _sorted(named, schema, scratch))
+    parts = in_tables(named if in_order else sorted_batches(named, schema, scratch), ROW_GROUP)
     first = next(parts, None)
     if first is None:
         return None
@@ -86,67 +83,3 @@ def _named(batch: pa.RecordBatch, source_id: str, identity: Identity, shift: tim
         at = schema.get_field_index(name)
         batch = batch.set_column(at, schema.field(at), pa.array(values, pa.string()).take(pa.array(index)))
     return batch
-
-
-def _by_row_group(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The same rows in tables of a whole row group each, but for the last."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        while rows >= ROW_GROUP:
-            table = pa.Table.from_batches(held)
-            yield table.slice(0, ROW_GROUP)
-            held = table.slice(ROW_GROUP).to_batches()
-            rows -= ROW_GROUP
-    if rows:
-        yield pa.Table.from_batches(held)
-
-
-def _sorted(batches: Iterator[pa.RecordBatch], schema: pa.Schema, scratch: Path) -> Iterator[pa.RecordBatch]:
-    """By time and then by record; rows without a time come last."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        if rows > _SORTED_IN_MEMORY:
-            yield from _sorted_by_duckdb(_all(held, batches), schema, scratch)
-            return
-    if held:
-        table = pa.Table.from_batches(held)
-        yield from table.take(
-            pc.sort_indices(table, sort_keys=[("ts", "ascending", "at_end"), ("record", "ascending", "at_end")])
-        ).to_batches()
-
-
-def _all(held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Those that were taken already, which are let go of, and the rest."""
-    while held:
-        yield held.pop(0)
-    yield from rest
-
-
-def _sorted_by_duckdb(batches: Iterator[pa.RecordBatch], schema: pa.Schema, scratch: Path) -> Iterator[pa.RecordBatch]:
-    # seldom needed, and takes as long to load as a short log to read
-    import duckdb
-
-    # rows of one record stay as they came
-    numbered = schema.append(pa.field("_number", pa.int64()))
-
-    def with_numbers() -> Iterator[pa.RecordBatch]:
-        begin = 0
-        for batch in batches:
-            end = begin + batch.num_rows
-            yield pa.RecordBatch.from_arrays([*batch.columns, pa.array(np.arange(begin, end))], schema=numbered)
-            begin = end
-
-    with duckdb.connect(":memory:", config={"memory_limit": _MEMORY, "temp_directory": str(scratch), "threads": 1}) as con:
-        con.execute("SET TimeZone = 'UTC'")
-        con.register("given", pa.RecordBatchReader.from_batches(numbered, with_numbers()))
-        con.execute("SELECT * EXCLUDE (_number) FROM given ORDER BY ts NULLS LAST, record, _number")
-        found = con.to_arrow_reader(_BATCH_ROWS)
-        assert found is not None
-        for batch in found:
-            yield batch.cast(schema)

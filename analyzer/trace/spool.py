@@ -1,8 +1,4 @@
-"""Rows on their way into a trace: kept in Arrow IPC files, so that memory does not grow with the input.
-
-Of the many columns of a table most are NULL in any one batch. So each batch stands in its file as a stream of its own,
-with just the columns that hold something; the others are put back when it is read.
-"""
+"""Rows on their way into a trace: kept in files, so that memory does not grow with the input."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analyzer.trace.batch_file import BatchFile, batches_of
 from analyzer.trace.schema import TABLES
 
 _BATCH_ROWS = 20_000
@@ -25,7 +22,7 @@ class Spool:
         self._folder = folder
         self._folder.mkdir(parents=True, exist_ok=True)
         self._rows: dict[str, list[dict[str, Any]]] = {}
-        self._files: dict[str, pa.NativeFile] = {}
+        self._files: dict[str, BatchFile] = {}
         self._last: dict[str, tuple[int, int] | None] = {}
         self.counts: dict[str, int] = {}
 
@@ -59,7 +56,7 @@ class Spool:
         old = self._folder / f"{table}.before.arrows"
         (self._folder / f"{table}.arrows").rename(old)
         self._last.pop(table)
-        for batch in _read(old, table):
+        for batch in batches_of(old, TABLES[table].arrow):
             self._write(table, change(batch))
         self.close_table(table)
         old.unlink()
@@ -79,8 +76,9 @@ class Spool:
     def batches(self, table: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of `table` again, all columns or some, after `close`."""
         path = self._folder / f"{table}.arrows"
+        schema = TABLES[table].arrow
         if path.exists():
-            yield from _read(path, table, columns)
+            yield from batches_of(path, schema if columns is None else pa.schema([schema.field(name) for name in columns]))
 
     def _flush(self, table: str) -> None:
         rows = self._rows.pop(table, [])
@@ -89,11 +87,9 @@ class Spool:
 
     def _write(self, table: str, batch: pa.RecordBatch) -> None:
         self._watch_order(table, batch)
-        batch = batch.select([i for i, column in enumerate(batch.columns) if column.null_count < len(column)])
         if table not in self._files:
-            self._files[table] = pa.OSFile(str(self._folder / f"{table}.arrows"), "wb")
-        with pa.ipc.new_stream(self._files[table], batch.schema) as writer:
-            writer.write_batch(batch)
+            self._files[table] = BatchFile(self._folder / f"{table}.arrows")
+        self._files[table].write(batch)
 
     def _watch_order(self, table: str, batch: pa.RecordBatch) -> None:
         last = self._last.get(table, (np.iinfo(np.int64).min, 0))
@@ -107,23 +103,3 @@ class Spool:
         record = np.concatenate(([last[1]], batch.column("record").to_numpy()))
         if ((ts[1:] > ts[:-1]) | ((ts[1:] == ts[:-1]) & (record[1:] >= record[:-1]))).all():
             self._last[table] = (int(ts[-1]), int(record[-1]))
-
-
-def _read(path: Path, table: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    schema = TABLES[table].arrow
-    if columns is not None:
-        schema = pa.schema([schema.field(name) for name in columns])
-    # not mapped: pages of a large spool would count as memory of the process
-    with pa.OSFile(str(path)) as file:
-        size = file.size()
-        while file.tell() < size:
-            with pa.ipc.open_stream(file) as reader:
-                for batch in reader:
-                    yield _whole(batch, schema)
-
-
-def _whole(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """`batch` in the columns of `schema`, NULL where it has none."""
-    present = dict(zip(batch.schema.names, batch.columns, strict=True))
-    arrays = [present[f.name] if f.name in present else pa.nulls(batch.num_rows, f.type) for f in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -13,9 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import analyzer.trace.row_store
+import analyzer.trace.sorting
 from analyzer.trace.identity import Identity, Run
 from analyzer.trace.row_store import store_rows
 from analyzer.trace.schema import TABLES
+from analyzer.trace.sorting import sorted_batches
 from analyzer.trace.spool import Spool
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -77,13 +79,28 @@ def test_a_shift_moves_all_times_before_the_process_is_told(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("batch", [1, 7, 1000])
-@pytest.mark.parametrize("in_memory", [10, 200_000])
-def test_rows_out_of_order_are_sorted_in_memory_and_beyond(
-    tmp_path: Path, batch: int, in_memory: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(analyzer.trace.row_store, "_SORTED_IN_MEMORY", in_memory)
+@pytest.mark.parametrize("run", [10, 33, 200_000])
+def test_rows_out_of_order_are_sorted_in_memory_and_beyond(tmp_path: Path, batch: int, run: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analyzer.trace.sorting, "RUN", run)
+    monkeypatch.setattr(analyzer.trace.sorting, "_PART", 4)
     rows = shuffled(400)
     assert told(stored(tmp_path, rows, batch=batch)) == expected(rows)
+    assert not list(tmp_path.glob("*.arrows"))
+
+
+def test_few_runs_are_held_where_rows_are_nearly_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analyzer.trace.sorting, "RUN", 50)
+    monkeypatch.setattr(analyzer.trace.sorting, "_PART", 10)
+    rows = [row(n, n + 7 * (n % 3)) for n in range(1000)]
+    schema = TABLES["scheduler"].arrow
+    given = [pa.RecordBatch.from_pylist(rows[at : at + 30], schema=schema) for at in range(0, 1000, 30)]
+    found = sorted_batches(given, schema, tmp_path)
+    first = next(found).to_pylist()
+    assert len(first) <= 20
+    assert len(list(tmp_path.glob("*.arrows"))) == 20
+    whole = [*first, *(r for batch in found for r in batch.to_pylist())]
+    assert [r["ts"] for r in whole] == sorted(r["ts"] for r in rows)
+    assert not list(tmp_path.glob("*.arrows"))
 
 
 def test_rows_in_order_are_written_as_they_come_in_whole_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +109,7 @@ def test_rows_in_order_are_written_as_they_come_in_whole_row_groups(tmp_path: Pa
     def never(*_: object) -> Iterator[pa.RecordBatch]:
         raise AssertionError("sorted")
 
-    monkeypatch.setattr(analyzer.trace.row_store, "_sorted", never)
+    monkeypatch.setattr(analyzer.trace.row_store, "sorted_batches", never)
     rows = [row(n, n // 3) for n in range(250)]
     assert [r["record"] for r in stored(tmp_path, rows)] == list(range(250))
     (file,) = (tmp_path / "scheduler").glob("*.parquet")

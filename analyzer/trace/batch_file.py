@@ -1,0 +1,63 @@
+"""Rows kept aside in an Arrow IPC file.
+
+Of the many columns of a table most are NULL in any one batch. So each batch stands in its file as a stream of its own,
+with just the columns that hold something; the others are put back when it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+
+class BatchFile:
+    """Takes batches, of any columns of one table."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = pa.OSFile(str(path), "wb")
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add some rows."""
+        batch = batch.select([i for i, column in enumerate(batch.columns) if column.null_count < len(column)])
+        with pa.ipc.new_stream(self._file, batch.schema) as writer:
+            writer.write_batch(batch)
+
+    def close(self) -> None:
+        """No more is added."""
+        self._file.close()
+
+
+def batches_of(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The batches of a file in the order in which they were written, in the columns of `schema`."""
+    # not mapped: pages of a large file would count as memory of the process
+    with pa.OSFile(str(path)) as file:
+        size = file.size()
+        while file.tell() < size:
+            with pa.ipc.open_stream(file) as reader:
+                for batch in reader:
+                    yield _whole(batch, schema)
+
+
+def _whole(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """`batch` in the columns of `schema`, NULL where it has none."""
+    present = dict(zip(batch.schema.names, batch.columns, strict=True))
+    arrays = [present[f.name] if f.name in present else pa.nulls(batch.num_rows, f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def in_tables(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """The same rows in tables of `rows` each, but for the last."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += batch.num_rows
+        while count >= rows:
+            table = pa.Table.from_batches(held)
+            yield table.slice(0, rows)
+            held = table.slice(rows).to_batches()
+            count -= rows
+    if count:
+        yield pa.Table.from_batches(held)
