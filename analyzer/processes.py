@@ -21,6 +21,7 @@ from typing import Any, TypeVar, cast
 import analyzer
 from analyzer.errors import ExitCode, KvpmError
 from analyzer.fleet.pool import told_death
+from analyzer.memory import keep_heap
 
 Thing = TypeVar("Thing")
 Result = TypeVar("Result")
@@ -130,6 +131,7 @@ def work() -> None:
     # nothing that is printed by the way may come between answers
     sys.stdout = sys.stderr
     work_on: Callable[[Any], Any] = pickle.load(source)
+    keep_heap()
     while True:
         try:
             thing = pickle.load(source)

@@ -21,6 +21,7 @@ from analyzer.ingestion import IngestResult
 from analyzer.ingestion import ingest as ingest_library
 from analyzer.input_reading import Progress as ProgressCallback
 from analyzer.language import _
+from analyzer.memory import keep_heap
 from analyzer.reading import InputOptions
 from analyzer.sources.discover import STDIN, Input, find_inputs, is_trace
 
@@ -133,6 +134,7 @@ def ingested(
     inputs: Sequence[str], trace: Path, options: InputOptions, live: Sequence[Input] = (), *, jobs: int | None = None
 ) -> IngestResult:
     """Ingest with a progress bar where stderr is a terminal; says what could not be read."""
+    keep_heap()
     with _progress() as callback:
         result = ingest_library(inputs, trace, replace(options.for_ingest(), jobs=jobs), live=live, progress=callback)
     for problem in result.problems:

@@ -20,7 +20,7 @@ class BatchFile:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add some rows."""
-        batch = batch.select([i for i, column in enumerate(batch.columns) if column.null_count < len(column)])
+        batch = holding(batch)
         with pa.ipc.new_stream(self._file, batch.schema) as writer:
             writer.write_batch(batch)
 
@@ -37,10 +37,15 @@ def batches_of(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         while file.tell() < size:
             with pa.ipc.open_stream(file) as reader:
                 for batch in reader:
-                    yield _whole(batch, schema)
+                    yield whole(batch, schema)
 
 
-def _whole(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def holding(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """`batch` without the columns that hold nothing."""
+    return batch.select([i for i, column in enumerate(batch.columns) if column.null_count < len(column)])
+
+
+def whole(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """`batch` in the columns of `schema`, NULL where it has none."""
     present = dict(zip(batch.schema.names, batch.columns, strict=True))
     arrays = [present[f.name] if f.name in present else pa.nulls(batch.num_rows, f.type) for f in schema]

@@ -13,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyzer.trace.batch_file import BatchFile, batches_of, in_tables
+from analyzer.trace.batch_file import BatchFile, batches_of, holding, in_tables, whole
 
-# So many rows of the widest table take about 100 MB.
-RUN = 200_000
+# So many rows take about 50 MB, with the columns that hold nothing.
+RUN = 100_000
 _PART = 5_000
-_KEYS = [("ts", "ascending", "at_end"), ("record", "ascending", "at_end")]
 # Rows without a time come last.
 _NEVER = np.iinfo(np.int64).max
 
@@ -30,31 +29,33 @@ def sorted_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, scratch
     """
     runs: list[_Run] = []
     for number, table in enumerate(in_tables(batches, RUN)):
-        run = _in_order(table)
-        if not runs and table.num_rows < RUN:
-            yield from run.to_batches()
+        # the columns that hold nothing would be most of what is moved
+        batch = _in_order(holding(table.combine_chunks().to_batches()[0]))
+        if not runs and batch.num_rows < RUN:
+            yield whole(batch, schema)
             return
-        runs.append(_Run(run, scratch / f"sorted-{number}.arrows", schema))
+        runs.append(_Run(batch, scratch / f"sorted-{number}.arrows", schema))
     yield from _merged(runs)
 
 
-def _in_order(table: pa.Table) -> pa.Table:
+def _in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
+    keys = [(name, "ascending", "at_end") for name in ("ts", "record") if name in batch.schema.names]
     # Arrow's sort is stable
-    return table.take(pc.sort_indices(table, sort_keys=_KEYS))
+    return batch.take(pc.sort_indices(batch, sort_keys=keys))
 
 
 class _Run:
     """Sorted rows in a file, of which the first that were not given yet are held."""
 
-    def __init__(self, table: pa.Table, path: Path, schema: pa.Schema) -> None:
+    def __init__(self, rows: pa.RecordBatch, path: Path, schema: pa.Schema) -> None:
         file = BatchFile(path)
-        for batch in table.combine_chunks().to_batches(_PART):
-            file.write(batch)
+        for begin in range(0, rows.num_rows, _PART):
+            file.write(rows.slice(begin, _PART))
         file.close()
         self._path, self._schema = path, schema
         self._rest: Iterator[pa.RecordBatch] | None = None
-        self._held = table.slice(0, 0)
-        self.first = int(_times(table.slice(0, 1))[0])
+        self._held = schema.empty_table()
+        self.first = int(_times(whole(rows.slice(0, 1), schema))[0])
         self.is_read = False
 
     @property
@@ -90,8 +91,8 @@ class _Run:
         return taken
 
 
-def _times(table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    times: np.ndarray[tuple[int], np.dtype[np.int64]] = table.column("ts").cast(pa.int64()).fill_null(_NEVER).to_numpy()
+def _times(rows: pa.Table | pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    times: np.ndarray[tuple[int], np.dtype[np.int64]] = rows.column("ts").cast(pa.int64()).fill_null(_NEVER).to_numpy()
     return times
 
 
@@ -110,7 +111,7 @@ def _merged(runs: list[_Run]) -> Iterator[pa.RecordBatch]:
         ends = not waiting and all(r.is_read for r in opened)
         parts = [r.take_all() if ends else r.take(until) for r in opened]
         if any(p.num_rows for p in parts):
-            yield from _in_order(pa.concat_tables(parts)).to_batches()
+            yield _in_order(pa.concat_tables(parts).combine_chunks().to_batches()[0])
         if ends:
             return
         for run in opened:
