@@ -147,3 +147,13 @@ def test_a_spool_gives_back_columns_that_some_batches_do_not_have(tmp_path: Path
     ]  # fmt: skip
     assert [b.schema.names for b in spool.batches("scheduler", ["record", "ts"])] == [["record", "ts"]] * 2
     assert spool.counts == {"scheduler": 3}
+
+
+def test_times_are_stored_by_their_differences_and_the_rest_by_dictionary(tmp_path: Path) -> None:
+    stored(tmp_path, [row(n, n, extra=[("a", "b")]) for n in range(100)])
+    (file,) = (tmp_path / "scheduler").glob("*.parquet")
+    with pq.ParquetFile(file) as parquet:
+        group = parquet.metadata.row_group(0)
+        encodings = {group.column(n).path_in_schema: group.column(n).encodings for n in range(group.num_columns)}
+    assert {name for name, found in encodings.items() if "DELTA_BINARY_PACKED" in found} == {"ts", "record"}
+    assert all("RLE_DICTIONARY" in encodings[name] for name in ("instance", "running", "extra.key_value.key", "extra.key_value.value"))
