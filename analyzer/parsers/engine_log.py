@@ -221,11 +221,10 @@ class _Reader:
                 stamped = stamped or inner != NO_TIME or (outer != NO_TIME and not known)
                 if inner == NO_TIME:
                     continue
-                moment = from_naive_us(inner)
                 if ahead == NO_TIME and outer != NO_TIME and known and len(pairs) < _PAIRS:
-                    pairs.append((moment, from_us(outer)))
-                if dated is None and moment.year != NO_YEAR:
-                    dated = moment
+                    pairs.append((from_naive_us(inner), from_us(outer)))
+                if dated is None and from_naive_us(inner).year != NO_YEAR:
+                    dated = from_naive_us(inner)
             left -= min(left, len(stamps.inner))
         if stamped:
             self._clock.decide(pairs, dated)

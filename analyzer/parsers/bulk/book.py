@@ -73,6 +73,11 @@ class Book:
         literals = [re.escape(re.sub("[0-9]", "", t)) for t in registry().tell_tales]
         self._tells = "|".join((*literals, _LOOK))
 
+    @property
+    def is_full(self) -> bool:
+        """True when no more shapes are learned."""
+        return len(self._families) >= _MOST_FAMILIES
+
     def foreign(self, skeletons: list[bytes]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """For each skeleton, True only when no engine wrote a line like it."""
         found = np.zeros(len(skeletons), np.bool_)
@@ -90,7 +95,7 @@ class Book:
         key = (skeleton, gaps.tobytes())
         family = self._families.get(key)
         if family is None:
-            if len(self._families) >= _MOST_FAMILIES:
+            if self.is_full:
                 return None
             family = self._families[key] = Family()
         return None if family.hopeless else family

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain, islice
 
 from analyzer.parsers.bulk.block import BlockRead, everything_left, read_block
@@ -14,23 +16,32 @@ from analyzer.processes import spread
 _ALONE = 12
 
 
-class BlockReading:
-    """Reads blocks of one source, and learns their lines' shapes by the way: in each process anew, which changes no row."""
+class _Known(threading.local):
+    """The shapes that a thread has learned: lines of one shape are alike in all sources."""
 
-    def __init__(self, source_id: str) -> None:
-        self._source_id = source_id
-        self._book: Book | None = None
+    book: Book | None = None
+
+
+_KNOWN = _Known()
+
+
+def _known_shapes() -> Book:
+    if _KNOWN.book is None or _KNOWN.book.is_full:
+        _KNOWN.book = Book()
+    return _KNOWN.book
+
+
+@dataclass(frozen=True, slots=True)
+class BlockReading:
+    """Reads blocks of one source, and learns their lines' shapes by the way: which are known changes no row."""
+
+    source_id: str
 
     def __call__(self, data: bytes) -> BlockRead:
         """What a block holds; one that does not end with a line's end is left to be read line by line."""
         if not data.endswith(b"\n"):
             return everything_left(data)
-        if self._book is None:
-            self._book = Book()
-        return read_block(data, self._book, self._source_id)
-
-    def __reduce__(self) -> tuple[type[BlockReading], tuple[str]]:
-        return BlockReading, (self._source_id,)
+        return read_block(data, _known_shapes(), self.source_id)
 
 
 def read_blocks(
