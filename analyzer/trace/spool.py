@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from analyzer.trace.batch_file import BatchFile, batches_of
+from analyzer.trace.batch_file import BatchFile, batches_of, whole
 from analyzer.trace.schema import TABLES
 
 _BATCH_ROWS = 20_000
@@ -35,8 +36,16 @@ class Spool:
             self._flush(table)
 
     def add_batch(self, table: str, batch: pa.RecordBatch) -> None:
-        """Take many rows at once, in columns of the schema; missing ones are NULL."""
+        """Take many rows at once, in columns of the schema; missing ones are NULL.
+
+        Rows that were taken one by one since the last batch are put among them, by record.
+        """
         self.counts[table] = self.counts.get(table, 0) + batch.num_rows
+        rows = self._rows.pop(table, [])
+        if rows:
+            schema = TABLES[table].arrow
+            both = pa.Table.from_batches([pa.RecordBatch.from_pylist(rows, schema=schema), whole(batch, schema)])
+            batch = both.take(pc.sort_indices(both, sort_keys=[("record", "ascending")])).combine_chunks().to_batches()[0]
         self._write(table, batch)
 
     def is_in_order(self, table: str) -> bool:

@@ -61,7 +61,8 @@ class _Rows:
         self._rows.setdefault(table, []).extend(batch.to_pylist())
 
     def stored(self, table: str) -> list[dict[str, Any]]:
-        rows = self._rows.get(table)
+        # rows read in bulk come after those of their block that were read one by one
+        rows = sorted(self._rows.get(table, []), key=lambda row: row["record"])
         return pa.RecordBatch.from_pylist(rows, schema=TABLES[table].arrow).to_pylist() if rows else []
 
 

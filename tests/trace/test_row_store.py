@@ -137,8 +137,8 @@ def test_a_spool_knows_whether_its_rows_are_in_order(tmp_path: Path, rows: list[
 
 def test_a_spool_gives_back_columns_that_some_batches_do_not_have(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
-    spool.add("scheduler", row(1, 0))
     spool.add_batch("scheduler", pa.RecordBatch.from_pydict({"record": [2], "kv_used_tokens": [5]}))
+    spool.add("scheduler", row(1, 0))
     spool.add("scheduler", row(3, None, extra=[("a", "b")]))
     spool.close()
     rows = [r for batch in spool.batches("scheduler") for r in batch.to_pylist()]
@@ -157,3 +157,15 @@ def test_times_are_stored_by_their_differences_and_the_rest_by_dictionary(tmp_pa
         encodings = {group.column(n).path_in_schema: group.column(n).encodings for n in range(group.num_columns)}
     assert {name for name, found in encodings.items() if "DELTA_BINARY_PACKED" in found} == {"ts", "record"}
     assert all("RLE_DICTIONARY" in encodings[name] for name in ("instance", "running", "extra.key_value.key", "extra.key_value.value"))
+
+
+def test_rows_taken_one_by_one_are_put_among_those_of_the_next_batch(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    for record in (1, 4, 4, 6):
+        spool.add("scheduler", row(record, record))
+    spool.add_batch("scheduler", pa.RecordBatch.from_pylist([row(n, n) for n in (2, 3, 5)], schema=TABLES["scheduler"].arrow))
+    spool.add("scheduler", row(7, 7))
+    spool.close()
+    assert [r["record"] for batch in spool.batches("scheduler") for r in batch.to_pylist()] == [1, 2, 3, 4, 4, 5, 6, 7]
+    assert spool.is_in_order("scheduler")
+    assert spool.counts == {"scheduler": 8}
