@@ -366,7 +366,7 @@ class _Reader:
         elif fmt.table == "requests":
             row |= parsed.values
             row["extra"] = _extra(parsed)
-            for done in self._requests.add(parsed, row):
+            for done in self._requests.add(parsed, row, head.ranks):
                 self._spool.add("requests", done)
         else:
             self._spool.add(fmt.table, row | parsed.values)

@@ -8,7 +8,7 @@ from analyzer.parsers.engine_log import EngineLogReader
 from analyzer.parsers.metrics import READERS as METRIC_READERS
 from analyzer.parsers.reader import Given, Reader, SourceRead
 from analyzer.parsers.request_records import READERS as REQUEST_READERS
-from analyzer.parsers.request_records import generic_reader
+from analyzer.parsers.request_records import generic_reader, is_mapped
 
 PARQUET = "PAR1"
 
@@ -24,8 +24,8 @@ def is_parquet(path: Path | None) -> bool:
 
 
 def read_source(given: Given) -> SourceRead:
-    """Read a source with the first reader that claims it; a column mapping is for tables that no other reader knows."""
+    """Read a source with the first reader that claims it; a column mapping is for tables that no named format claims."""
     reader = next(r for r in _READERS if r.claims(given.head, given.name))
-    if given.options.columns and isinstance(reader, EngineLogReader):
+    if given.options.columns and (isinstance(reader, EngineLogReader) or is_mapped(reader, given)):
         reader = generic_reader()
     return reader.read(given)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from analyzer.formats.model import Parsed
@@ -24,6 +26,10 @@ _LONGEST_S = 31_536_000
 
 # Requests that were received and never ended are held until the end; this bounds the memory for them.
 MAX_OPEN = 200_000
+
+# Ranks that print one request print it at once; as many requests are remembered as end in that time.
+_ONE_REQUEST = timedelta(seconds=2)
+_MAX_RECENT = 20_000
 
 
 def meta_values(text: str) -> Row:
@@ -126,10 +132,11 @@ class RequestLines:
 
     def __init__(self) -> None:
         self._open: dict[str, Row] = {}
+        self._recent: dict[tuple[object, ...], tuple[datetime, set[tuple[int, ...]]]] = {}
         self.finishes_logged = False
 
-    def add(self, parsed: Parsed, row: Row) -> list[Row]:
-        """Take in one parsed request line; `row` has origin columns, `ts` and the parsed values."""
+    def add(self, parsed: Parsed, row: Row, ranks: Mapping[str, int]) -> list[Row]:
+        """Take in one parsed request line; `row` has origin columns, `ts` and the parsed values, `ranks` are the printer's."""
         if parsed.argument_text:
             row |= meta_values(parsed.argument_text)
         received = row.pop("_received", False)
@@ -142,7 +149,7 @@ class RequestLines:
             if forward is not None:
                 row |= _forward(parsed.extra.get("type"), row.get("queue_s"), forward / 1000.0)
             row["finish_ts"] = ts
-            return [row]
+            return [] if self._repeats(row, parsed.extra.get("type"), ranks) else [row]
         rids = str(row.get("rid") or "").split(",")
         done: list[Row] = []
         for rid in rids:
@@ -159,6 +166,23 @@ class RequestLines:
                 if len(self._open) > MAX_OPEN:
                     done.append(self._open.pop(next(iter(self._open))))
         return done
+
+    def _repeats(self, row: Row, kind: str | None, ranks: Mapping[str, int]) -> bool:
+        """True when another tp, pp or ep rank has just told of this request; the same rank tells of another one."""
+        rank = tuple(ranks.get(r, -1) for r in ("tp", "pp", "ep"))
+        ts = row.get("ts")
+        if ts is None or max(rank) < 0:
+            return False
+        key = (row.get("stream"), row.get("dp"), row.get("rid"), kind, row.get("prompt_tokens"), row.get("output_tokens"))
+        known = self._recent.pop(key, None)
+        if known and abs(ts - known[0]) <= _ONE_REQUEST and rank not in known[1]:
+            known[1].add(rank)
+            self._recent[key] = known
+            return True
+        self._recent[key] = (ts, {rank})
+        if len(self._recent) > _MAX_RECENT:
+            del self._recent[next(iter(self._recent))]
+        return False
 
     def rest(self) -> list[Row]:
         """Requests with a beginning and no end."""

@@ -88,7 +88,7 @@ class SeriesWriter:
             return NOT_STORED
         if (known and known.part == "created") or (known is None and raw_name.endswith("_created")):
             return NOT_STORED
-        key = (raw_name, tuple(sorted(labels.items())))
+        key = (raw_name, _identity(labels))
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self._all)
@@ -349,6 +349,12 @@ class MetricsRead:
     engines: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     mixed: list[str] = field(default_factory=list)
+
+
+def _identity(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Labels as they tell series apart: a bound is one bound as 1, 1.0 and 1e+0 (Prometheus changed its spelling in 3.0)."""
+    bound = bound_of(labels, 1.0)
+    return tuple(sorted(labels.items() if bound is None else (dict(labels) | {"le": repr(bound)}).items()))
 
 
 def _most(known: Known | None) -> float:

@@ -198,3 +198,16 @@ def test_a_window_of_metrics_alone(kvpm: Run) -> None:
     code, _, err = kvpm("diagnose", dump, "--since", "2026-11-30T09:00Z")
     assert code == 2
     assert "07:09:45" in err
+
+
+def test_a_mapping_goes_before_the_guess_at_keys(kvpm: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").write_text('{"ts": 1767323045, "first_token_latency": 0.5, "n_in": 7}\n' * 2)
+    mapping = ("--map", "arrival=ts,ttft=first_token_latency,prompt_tokens=n_in")
+    code, out, err = kvpm("sql", "mine.jsonl", "SELECT DISTINCT ttft_s, prompt_tokens FROM requests", "--csv", *mapping)
+    assert (code, out.split()[1:]) == (0, ["0.5,7"]), err
+    code, _, err = kvpm("sql", "mine.jsonl", "SELECT 1", "--map", "arrival=ts,ttft=nosuch")
+    assert code == 2
+    assert "columns that are not there: nosuch" in err
+    # a mapping that has none of this file's columns is meant for another input
+    code, out, err = kvpm("sql", "mine.jsonl", "SELECT count(*) FROM requests", "--csv", "--map", "arrival=when")
+    assert (code, out.split()[1:]) == (0, ["2"]), err

@@ -159,3 +159,34 @@ def test_an_eaten_middle_invents_no_column(start: int, length: int) -> None:
     whole = read(SGLANG_DECODE + "\n").only("scheduler")
     for row in read(SGLANG_DECODE[:start] + SGLANG_DECODE[start + length :] + "\n").rows["scheduler"]:
         assert set(row) - {"extra"} <= set(whole)
+
+
+TIMES = "[2026-01-02 03:04:{second:02} TP{rank}] ReqTimeStats(rid={rid}, input_len=512, cached_input_len=0, output_len=8, type=unified): "
+TIMES += "queue_duration=1.20ms, forward_duration=840.11ms, entry_time=1767323043.12{rank}\n"
+
+
+@pytest.mark.parametrize(
+    ("printed", "requests"),
+    [
+        ([(5, 0, "a"), (5, 1, "a"), (6, 2, "a"), (7, 3, "a")], ["a"]),
+        ([(5, 0, "a"), (5, 0, "a")], ["a", "a"]),
+        ([(5, 0, "a"), (8, 1, "a")], ["a", "a"]),
+        ([(5, 0, "a"), (5, 0, "b"), (5, 1, "a"), (5, 1, "b")], ["a", "b"]),
+    ],
+    ids=["by all ranks", "twice by one rank", "seconds later", "two requests"],
+)
+def test_a_request_that_several_ranks_print_is_one(printed: list[tuple[int, int, str]], requests: list[str]) -> None:
+    got = read("".join(TIMES.format(second=second, rank=rank, rid=rid) for second, rank, rid in printed))
+    assert [row["rid"] for row in got.rows["requests"]] == requests
+
+
+def test_a_finished_request_whose_prompt_comes_before_its_id() -> None:
+    """Up to 0.5.2 the id was a field in the middle: it is read from the answer, where no prompt can write one."""
+    got = read(
+        f"{SGLANG_DECODE}\n{S}Finish: obj=GenerateReqInput(text='say rid=\\'x\\'', rid='6f1c2a', stream=False), "
+        "out={'text': 'yes', 'meta_info': {'id': '6f1c2a', 'finish_reason': {'type': 'stop'}, 'prompt_tokens': 5, 'e2e_latency': 1.5}}\n"
+        f"{S}Finish: obj=GenerateReqInput(text='cut in the mid\n"
+    )
+    row = got.only("requests")
+    assert (row["rid"], row["status"], row["prompt_tokens"], row["e2e_s"]) == ("6f1c2a", "finished", 5, 1.5)
+    assert got.log.counts.unmatched == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
@@ -36,6 +36,12 @@ class GenericRecords:
         if unknown:
             raise KvpmError(f"--map: no such field: {', '.join(unknown)}", hint=f"known are: {', '.join(SYNONYMS)}")
         return _read(given, columns)
+
+
+def has_column(head: str, columns: Iterable[str]) -> bool:
+    """True when the records that `head` shows have one of the columns."""
+    known = {path for document in glance(head).records for path in _paths(document)}
+    return not known.isdisjoint(columns)
 
 
 def _read(given: Given, columns: Mapping[str, str]) -> SourceRead:

@@ -328,3 +328,12 @@ def test_digits_that_are_no_number_are_no_rank_and_no_port() -> None:
 def test_the_servers_date_is_never_that_of_the_scrape_before_it() -> None:
     dump = read_dump(f"{scrape(0)}HTTP/1.1 200 OK\r\ndate: Mon, 30 Nov 2026 07:07:56 GMT\r\n\r\n{scrape(1)}")
     assert dump.of(RUNNING, engine="0") == [(EPOCH * 1_000_000, 1)]
+
+
+def test_a_bound_is_one_in_every_spelling() -> None:
+    """Prometheus writes le="1" as le="1.0" since 3.0: a dump over its update has both, of one bucket."""
+    name = "vllm:time_to_first_token_seconds_bucket"
+    lines = [f'# scrape_ts {1764500000 + n}\n{name}{{le="{le}"}} {n}\n' for n, le in enumerate(("1", "1.0", "1e+0", "2.5"))]
+    dump = read_dump("".join(lines), "prometheus_text")
+    assert dump.values(name, le="1") == [0.0, 1.0, 2.0]
+    assert dump.values(name, le="2.5") == [3.0]

@@ -86,6 +86,6 @@ def test_the_json_event_tells_the_limit_too() -> None:
 def test_half_of_a_pd_pair_tells_its_own_work(line: str, expected: dict[str, float]) -> None:
     parsed = match_line(f"[2026-01-02 03:04:05 TP0] ReqTimeStats(rid=a, input_len=5, cached_input_len=0, {line}, entry_time={T0}").parsed
     assert parsed is not None
-    (row,) = RequestLines().add(parsed, {"ts": T} | parsed.values)
+    (row,) = RequestLines().add(parsed, {"ts": T} | parsed.values, {})
     assert {k: row[k] for k in ("e2e_s", "prefill_s", "decode_s") if k in row} == expected
     assert (row["arrival_ts"], row["clock"]) == (T, "wall")
