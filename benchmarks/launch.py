@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -22,13 +23,21 @@ def main(folder: str, command: list[str]) -> None:
     child = os.fork()
     if child == 0:
         start(folder, command)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     ended, family = threading.Event(), Family(child)
     watcher = threading.Thread(target=family.watch, args=(ended,))
     watcher.start()
-    _, status, used = os.wait4(child, 0)
-    wall = time.perf_counter() - begun
-    ended.set()
-    watcher.join()
+    try:
+        _, status, used = os.wait4(child, 0)
+        wall = time.perf_counter() - begun
+    except KeyboardInterrupt:
+        # a session of its own is not told by the terminal
+        os.killpg(child, signal.SIGKILL)
+        os.wait4(child, 0)
+        sys.exit(130)
+    finally:
+        ended.set()
+        watcher.join()
     # the kernel's figure is of the largest process and misses no moment; what was seen is of all together
     peak = max(used.ru_maxrss * 1024, family.peak)
     print(json.dumps({"code": os.waitstatus_to_exitcode(status), "cpu": used.ru_utime + used.ru_stime, "wall": wall, "peak": peak}))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from benchmarks.contest import Contest, Reader, Results, Row, disagreements, hold, ratio
-from benchmarks.process import Failed, run
+from benchmarks.process import LAUNCHER, Failed, run
 
 MB = 1_000_000
 
@@ -54,6 +58,18 @@ def test_a_command_that_fails_says_why(tmp_path: Path) -> None:
         run(python("import sys; print('no such luck', file=sys.stderr); sys.exit(3)"), tmp_path)
     with pytest.raises(Failed, match="exit code 127: not-a-command: No such file"):
         run(["not-a-command"], tmp_path)
+
+
+def test_the_command_ends_with_its_launcher(tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    code = f"import os, time; open({str(told)!r}, 'w').write(str(os.getpid()) + '\\n'); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-I", "-S", str(LAUNCHER), str(tmp_path), *python(code)]) as launcher:
+        while not (told.exists() and told.read_text(encoding="utf-8").endswith("\n")):
+            time.sleep(0.01)
+        launcher.send_signal(signal.SIGTERM)
+        assert launcher.wait() == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(told.read_text(encoding="utf-8")), 0)
 
 
 def reader(name: str, tmp_path: Path, *, size: int | None = MB, at_least: float | None = None) -> Reader:
