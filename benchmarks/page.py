@@ -25,7 +25,8 @@ else runs, they are what is waited for. MB are 1,000,000 bytes.
 ## How to read it
 
 - CPU s: user and system time of the command and of all processes that it started. Wall time is given beside it; it moves with what else
-  the machine does. Of {turns} runs of each reader, taken in turn with the others, the lowest is given, and of memory the highest.
+  the machine does. Of {turns} runs of each reader (5 or more for start-up), taken in turn with the others, the lowest is given, and of
+  memory the highest.
 - kvpm to it: the rate of kvpm divided by the rate of this reader. Where there is no size, CPU seconds are compared.
 - Peak: the largest resident memory, of all processes of a command together. Pages of the input that a reader maps count too, as with
   `rg`. The least that can be told is about 10 MB.

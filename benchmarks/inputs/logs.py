@@ -116,17 +116,20 @@ def _later(lines: list[bytes], per_s: int, seed: int) -> Iterator[bytes]:
 
 def _places(lines: list[bytes]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Numbers of the lines with a stamp, where each byte of these stamps is (a row for each), and where the loose digits are."""
-    stamped, stamps, loose, at = [], [], [], 0
-    width = 0
-    for number, line in enumerate(lines):
-        if found := _STAMP.search(line):
-            stamped.append(number)
-            stamps.append(at + found.start())
-            width = found.end() - found.start()
-        for match in _LOOSE.finditer(line):
-            loose += [at + i for i in range(*match.span(match.lastindex or 0)) if line[i] != ord(".")]
-        at += len(line)
-    return np.array(stamped), np.array(stamps)[:, None] + np.arange(width), np.array(loose)
+    within = {line: _places_within(line) for line in set(lines)}
+    starts = np.cumsum([0, *map(len, lines[:-1])])
+    stamped = np.array([number for number, line in enumerate(lines) if len(within[line][0])])
+    stamps = np.array([within[line][0] for line in lines if len(within[line][0])])
+    loose = [within[line][1] + start for line, start in zip(lines, starts, strict=True)]
+    return stamped, stamps + starts[stamped, None], np.concatenate(loose)
+
+
+def _places_within(line: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The same of one line: the bytes of its stamp, if it has one, and its loose digits."""
+    stamp = _STAMP.search(line)
+    spans = [match.span(match.lastindex or 0) for match in _LOOSE.finditer(line)]
+    loose = [at for span in spans for at in range(*span) if line[at] != ord(".")]
+    return np.arange(*(stamp.span() if stamp else (0, 0))), np.array(loose, dtype=np.int64)
 
 
 def _texts(first: int, last: int) -> npt.NDArray[np.uint8]:

@@ -79,7 +79,7 @@ def test_an_incident_begins_with_the_start_of_the_server_and_goes_on() -> None:
 def test_a_log_in_parts_is_the_log(tmp_path: Path) -> None:
     size = write_split(tmp_path / "parts", logs.sparse("sglang", 1), 1_000_000, 250_000)
     parts = [path.read_bytes() for path in sorted((tmp_path / "parts").iterdir())]
-    whole = next(logs.sparse("sglang", 1))
+    whole = b"".join(islice(logs.sparse("sglang", 1), 3))
     assert len(parts) == 4
     assert b"".join(parts) == whole[:size]
     assert all(part.endswith(b"\n") for part in parts)
