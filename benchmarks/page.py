@@ -28,8 +28,8 @@ else runs, they are what is waited for. MB are 1,000,000 bytes.
   the machine does. Of {turns} runs of each reader (5 or more for start-up), taken in turn with the others, the lowest is given, and of
   memory the highest.
 - kvpm to it: the rate of kvpm divided by the rate of this reader. Where there is no size, CPU seconds are compared.
-- Peak: the largest resident memory, of all processes of a command together. Pages of the input that a reader maps count too, as with
-  `rg`. The least that can be told is about 10 MB.
+- Peak: the largest resident memory; where a command runs several processes, of all of them together, looked at twenty times a second.
+  Pages of the input that a reader maps count too, as with `rg`. The least that can be told is about 10 MB.
 - Found: rows, lines or samples. Readers of the same bytes have to find as many, or the run fails: a reader that skips work is no peer.
 - Inputs are in the page cache, and traces go to the same disk.
 
@@ -41,7 +41,7 @@ All are made with seed {seed}, from lines of the sample traces; stamps go on and
 - sparse: 3 % of the lines are scheduler lines, the others access lines and lines that are no engine's.
 - verdict on 1 MB: SGLang's log of an L1 incident, from the start of the server on.
 - files of 1 MB: the sparse log as a rotated set in one folder.
-- one line of 100 MB: no engine's, and 1 MB of scheduler lines after it.
+- one long line: of 100 MB, or of SIZE where that is less, no engine's; and 1 MB of scheduler lines after it.
 - scrapes: Prometheus text of a vLLM server with 800 series, one scrape a second; three of ten values change.
 - requests with prompts: JSON lines of a client, about 3 kB each, prompt and output in them. They are not stored.
 
