@@ -10,10 +10,10 @@ LOCKENV := .lockenv
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test thorough engines accuracy lint lock docs messages clean check-python
+.PHONY: help env demo test thorough engines accuracy bench bench-check lint lock docs messages clean check-python
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 env: $(STAMP) ## Make the environment in .venv (the other targets do so when they need it)
 
@@ -28,6 +28,17 @@ test: lint ## Run the linters, the type checker and the tests
 
 accuracy: $(STAMP) ## Print the confusion matrix over the labelled incidents and write docs/accuracy.md
 	@$(BIN)/python tests/incidents/accuracy.py --write docs/accuracy.md
+
+# SIZE in MB and ONLY are for a closer look, and leave the page alone unless KEEP=1.
+BENCH = $(BIN)/python -m benchmarks $(if $(SIZE),--size $(SIZE)) $(if $(ONLY),--only '$(ONLY)') $(if $(TURNS),--turns $(TURNS))
+
+bench: $(STAMP) ## Measure beside ripgrep, polars and others; write docs/performance.md (SIZE=MB, ONLY=NAME: print only)
+	@sh tools/ensure_peers.sh
+	@$(BENCH) $(if $(KEEP)$(if $(SIZE)$(ONLY),,1),--keep docs/performance.md)
+
+bench-check: $(STAMP) ## Measure again and fail if a ratio is worse than in docs/performance.md by more than 1.5 (FACTOR=)
+	@sh tools/ensure_peers.sh
+	@$(BENCH) --check docs/performance.md $(if $(FACTOR),--factor $(FACTOR))
 
 thorough: $(STAMP) ## Run the tests that `make test` leaves out because they are more of the same
 	$(BIN)/pytest -m thorough
