@@ -16,6 +16,7 @@ from analyzer.errors import ExitCode, KvpmError, NothingUsableError
 from analyzer.input_reading import Got, Problem, Progress, Task, hash_of, read_input
 from analyzer.processes import cores, spread
 from analyzer.sources.discover import Input, find_inputs, is_trace, readable
+from analyzer.sources.urls import is_url, own_name, shown
 from analyzer.trace.identity import InstanceRule
 from analyzer.trace.manifest import Manifest, StoredSource, read_manifest
 
@@ -83,7 +84,7 @@ def ingest(
     inputs = [*find_inputs(given), *live]
     if not inputs:
         raise NothingUsableError(
-            f"no file in {', '.join(given)}",
+            f"no file in {', '.join(map(shown, given))}",
             hint="give a log file, a folder with logs, or '-' for standard input",
         )
     manifest = _existing(trace)
@@ -123,7 +124,8 @@ def _tasks(inputs: Sequence[Input], manifest: Manifest, options: IngestOptions, 
 
 def _read_all(tasks: Sequence[Task], jobs: int, progress: Progress | None) -> Iterator[tuple[Task, Got]]:
     """Each task with what reading it gave, in order. Inputs of moderate size are read side by side, large ones by many processes each."""
-    apart = [task for task in tasks if task.item.path is not None and task.item.size < _LARGE]
+    # what comes over a network is waited for most of the time, however large it is
+    apart = [t for t in tasks if t.item.remote is not None or (t.item.path is not None and t.item.size < _LARGE)]
     done: dict[str, Got] = {}
     if jobs > 1 and len(apart) > 1 and sum(task.item.size for task in apart) >= _WORTH_PROCESSES:
         for task, got in spread(read_input, apart, jobs=min(jobs, len(apart))):
@@ -162,6 +164,7 @@ def _accept(task: Task, got: Got, manifest: Manifest, problems: list[Problem]) -
         clock_assumed=read.clock_assumed,
         year_assumed=read.year_assumed,
         number=_number_of(source_id, manifest),
+        version=task.item.remote.version if task.item.remote else "",
     )
     manifest.sources = [*others, stored]
     return True
@@ -198,6 +201,12 @@ def _recognise(item: Input, manifest: Manifest, taken: set[str]) -> tuple[str, S
     if item.live is not None:
         # the same question again replaces its answer
         return hashlib.sha256(item.key.encode("utf-8", "surrogateescape")).hexdigest()[:12], None
+    if item.remote is not None:
+        stored = next((s for s in manifest.sources if s.path == item.name), None)
+        if stored is not None:
+            same = item.remote.size in (None, stored.size) and stored.version == item.remote.version != ""
+            return stored.source_id, stored if same else None
+        return _free_id(hashlib.sha256(item.name.encode("utf-8", "surrogateescape")).hexdigest()[:12], taken), None
     if item.path is None:
         return _free_id("stdin", taken), None
     head = b""
@@ -287,7 +296,7 @@ def default_trace_name(given: Sequence[str]) -> Path:
     """`NAME.kvtrace` in the working folder, after the first input."""
     if given[0] == "-":
         return Path("stdin.kvtrace")
-    name = readable(Path(os.path.abspath(given[0])).name)
+    name = readable(own_name(given[0]) if is_url(given[0]) else Path(os.path.abspath(given[0])).name)
     for ending in (".gz", ".zst", ".log", ".txt"):
         name = name.removesuffix(ending)
     # a file name may be as long as a name can be, and would have no room for the ending

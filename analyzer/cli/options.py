@@ -24,6 +24,7 @@ from analyzer.language import _
 from analyzer.memory import keep_heap
 from analyzer.reading import InputOptions
 from analyzer.sources.discover import STDIN, Input, find_inputs, is_trace
+from analyzer.sources.urls import is_url
 
 if TYPE_CHECKING:
     from analyzer.trace.reader import Trace
@@ -122,7 +123,7 @@ def refuse_input(output: Path | None, inputs: Sequence[str], *files: Path | None
 
 def _holds_more(given: str) -> bool:
     """Whether one of INPUT stands for several files, a folder or a pattern."""
-    return given != STDIN and (Path(given).is_dir() or not os.path.lexists(given)) and not is_trace(Path(given))
+    return given != STDIN and not is_url(given) and (Path(given).is_dir() or not os.path.lexists(given)) and not is_trace(Path(given))
 
 
 def _is_page(path: Path) -> bool:
