@@ -25,23 +25,28 @@ from analyzer.errors import ExitCode
 from analyzer.fleet.captures import find_captures
 from analyzer.fleet.model import Capture, Failure, Fleet, Reading, Record, Skipped, Stamp, Summary
 from analyzer.fleet.names import file_stems
-from analyzer.fleet.pool import run_all, told_death
+from analyzer.fleet.pool import Answer, run_all, told_death
 from analyzer.fleet.render import render_index
+from analyzer.fleet.publish import publish
 from analyzer.fleet.stamps import untouched
-from analyzer.fleet.state import ASSETS, INDEX, REPORTS, TRACES, is_plain, load, save
+from analyzer.fleet.state import ASSETS, INDEX, REPORTS, STAGING, TRACES, is_plain, load, save
 from analyzer.fleet.worker import Task
 from analyzer.report.assets import report_assets, write_shared
 from analyzer.report.write import write_report
 from analyzer.sources.discover import is_trace
+from analyzer.sources.urls import shown
 
 # Of the time that a batch takes, about this share at most goes into saying how far it is.
 _SAVING_SHARE = 0.1
+# A capture whose process died is tried once more: another process may have taken the memory.
+_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What is the same for all captures. `timeout` is in seconds a capture; `jobs` None is one a core.
 
+    `cluster` is the address of a Dask scheduler whose workers read the captures, in place of processes on this machine.
     With `replay` the worst instance of each is replayed where that takes seconds.
     """
 
@@ -52,6 +57,7 @@ class Options:
     keep_traces: bool = False
     replay: bool = False
     force: bool = False
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +142,7 @@ class _Run:
         # what is there counts until this run knows better
         self._records = dict(self._old)
         self.save()
+        shutil.rmtree(self._out / STAGING, ignore_errors=True)
         write_shared(self._shared, self._out / ASSETS)
 
     def results(self, captures: Sequence[Capture]) -> Generator[Record | Failure | Skipped, None, None]:
@@ -148,9 +155,19 @@ class _Run:
                 yield old
             else:
                 tasks[capture.name] = self._task(capture, old)
-        jobs = self._options.jobs or _cores()
-        for name, answer in run_all(((name, task.to_json()) for name, task in tasks.items()), jobs=jobs, timeout=self._options.timeout):
-            yield self._take(tasks[name], answer)
+        # the generator is closed with this one: no process goes on for nobody
+        with closing(self._answers([(name, task.to_json()) for name, task in tasks.items()])) as answers:
+            for name, answer in answers:
+                yield self._take(tasks[name], answer)
+
+    def _answers(self, tasks: list[tuple[str, dict[str, Any]]]) -> Generator[tuple[str, Answer], None, None]:
+        options = self._options
+        if options.cluster is None:
+            yield from run_all(tasks, jobs=options.jobs or _cores(), timeout=options.timeout, attempts=_ATTEMPTS)
+        elif tasks:
+            from analyzer.fleet.cluster import run_all_on
+
+            yield from run_all_on(options.cluster, tasks, timeout=options.timeout)
 
     def _reusable(self, capture: Capture) -> Record | None:
         """The record of the last run, if its report is there and would be made in the same way."""
@@ -171,7 +188,7 @@ class _Run:
             language.current(),
             self._thresholds,
             asdict(capture.reading),
-            capture.inputs,
+            [shown(i) for i in capture.inputs],
             self._loads,
             self._options.replay,
         ]
@@ -181,14 +198,18 @@ class _Run:
         limits = self._options.thresholds
         return Task(
             capture=capture,
-            out=self._out.resolve(),
+            out=self._staging(capture.name).resolve(),
             report=self._report(capture),
             trace=self._trace(capture),
             lang=language.current(),
-            thresholds=None if limits is None else limits.resolve(),
+            thresholds="" if limits is None else limits.read_text(encoding="utf-8"),
             known=None if old is None else old.inputs,
             replay=self._options.replay,
         )
+
+    def _staging(self, name: str) -> Path:
+        """Where a worker puts what it makes of a capture, until it is published."""
+        return self._out / STAGING / self._stems[name]
 
     def _report(self, capture: Capture) -> str:
         return f"{self._stems[capture.name]}.html"
@@ -209,11 +230,12 @@ class _Run:
                 record = replace(self._old[name], inputs=found)
             else:
                 self.made += 1
+                publish(self._staging(name), self._out, answer.get("files"))
                 summary = Summary.from_json(answer["summary"])
                 record = Record(name, task.report, task.trace, self._made_with(task.capture), found, summary)
             self._records[name] = record
             return record
-        # a process that died after it wrote the report left one that nothing is known of
+        shutil.rmtree(self._staging(name), ignore_errors=True)
         (self._out / REPORTS / task.report).unlink(missing_ok=True)
         failure = _failure(name, answer, self._options.timeout)
         if task.capture.loose and failure.exit_code == ExitCode.NOTHING_USABLE:
@@ -240,6 +262,7 @@ class _Run:
         self._records = {name: r for name, r in self._records.items() if name in self._stems}
         self._skipped += skipped
         self._remove_old()
+        shutil.rmtree(self._out / STAGING, ignore_errors=True)
         fleet = self._fleet()
         save(self._out, fleet)
         write_report(self._out / INDEX, render_index(fleet), force=True)

@@ -21,6 +21,7 @@ from analyzer.fleet.model import Capture, Reading, Stamp
 from analyzer.fleet.stamps import same_content, stamps
 from analyzer.fleet.state import ASSETS, REPORTS, TRACES
 from analyzer.report import fmt
+from analyzer.sources.urls import is_url, shown
 
 _STEPS_IN = re.compile(r"(?<![\w.])/(?:[^\s/'\"]+/)+")
 
@@ -29,7 +30,8 @@ _STEPS_IN = re.compile(r"(?<![\w.])/(?:[^\s/'\"]+/)+")
 class Task:
     """A capture to make a report of; `known` are the stamps of its last report, None where that must be made anew.
 
-    `report` and `trace` are names of files to make in `out`; `trace` is empty where none is wanted. With `replay` the worst instance is
+    `report` and `trace` are names of files to make in the folders of those in `out`, which is this task's own; `trace` is
+    empty where none is wanted. `thresholds` is the text of a file of them, empty without one. With `replay` the worst instance is
     replayed where `kvpm report` would do so unasked.
     """
 
@@ -38,7 +40,7 @@ class Task:
     report: str
     trace: str
     lang: str
-    thresholds: Path | None
+    thresholds: str
     known: tuple[Stamp, ...] | None
     replay: bool = False
 
@@ -48,7 +50,7 @@ class Task:
         return {
             "name": c.name, "base": str(c.base), "inputs": c.inputs, "reading": asdict(c.reading),
             "out": str(self.out), "report": self.report, "trace": self.trace, "lang": self.lang,
-            "thresholds": None if self.thresholds is None else str(self.thresholds),
+            "thresholds": self.thresholds,
             "known": None if self.known is None else [asdict(s) for s in self.known],
             "replay": self.replay,
         }  # fmt: skip
@@ -60,7 +62,7 @@ class Task:
         return cls(
             capture=Capture(told["name"], Path(told["base"]), tuple(told["inputs"]), Reading(**reading)),
             out=Path(told["out"]), report=told["report"], trace=told["trace"], lang=told["lang"],
-            thresholds=None if told["thresholds"] is None else Path(told["thresholds"]),
+            thresholds=told["thresholds"],
             known=None if told["known"] is None else tuple(Stamp(**s) for s in told["known"]),
             replay=told["replay"],
         )  # fmt: skip
@@ -101,12 +103,18 @@ def answer(task: dict[str, Any]) -> dict[str, Any]:
 def work(task: Task) -> dict[str, Any]:
     """Make the report, unless the inputs are the known ones; {"stamps": …, "summary": None where nothing was to do}."""
     # names of files are stored and shown as they are below this folder
-    os.chdir(task.capture.base)
+    try:
+        os.chdir(task.capture.base)
+    except OSError as error:
+        hint = "on a cluster, give URLs or a folder that all workers share"
+        raise KvpmError(f"its folder is not there: {error.strerror}", hint=hint, exit_code=ExitCode.INPUT_CUT) from error
     # before reading: what is appended meanwhile makes the next run read again
     now = stamps(task.capture, task.known or ())
     stored = [asdict(s) for s in now]
     if task.known is not None and same_content(now, task.known):
         return {"stamps": stored, "summary": None}
+    for folder in (REPORTS, TRACES):
+        (task.out / folder).mkdir(parents=True, exist_ok=True)
     return {"stamps": stored, "summary": _made(task)}
 
 
@@ -119,9 +127,9 @@ def _made(task: Task) -> dict[str, Any]:
     from analyzer.report.replay.make import replay_of
     from analyzer.report.write import write_report
 
-    options = InputOptions(**asdict(task.capture.reading), thresholds=task.thresholds)
     inputs = task.capture.inputs
     with tempfile.TemporaryDirectory(prefix="kvpm-") as scratch:
+        options = InputOptions(**asdict(task.capture.reading), thresholds=_thresholds(task, Path(scratch)))
         read = ExitCode.OK
         kept = None
         if task.trace:
@@ -134,7 +142,7 @@ def _made(task: Task) -> dict[str, Any]:
             diagnosis = replace(diagnose(trace), trace=task.capture.name)
             # one process: the captures are what is done in parallel
             study = replay_of(trace, diagnosis, asked=None if task.replay else False, jobs=1)
-            report = build_report(trace.con, diagnosis, replay=study, inputs=task.capture.inputs)
+            report = build_report(trace.con, diagnosis, replay=study, inputs=[shown(i) for i in task.capture.inputs])
             html = render_html(report, assets_beside=f"../{ASSETS}")
         if kept is not None:
             _keep(kept, task.out / TRACES / task.trace, task.capture.base)
@@ -143,19 +151,23 @@ def _made(task: Task) -> dict[str, Any]:
     return summarise(diagnosis, report.verdict.severity, cut=cut).to_json()
 
 
+def _thresholds(task: Task, scratch: Path) -> Path | None:
+    if not task.thresholds:
+        return None
+    file = scratch / "thresholds.toml"
+    file.write_text(task.thresholds, encoding="utf-8")
+    return file
+
+
 def _keep(scratch: Path, target: Path, base: Path) -> None:
-    """Put a trace beside its report, in place of an older one, and without the places of its inputs on this machine."""
+    """Put a trace into the folder of traces, without the places of its inputs on this machine."""
     from analyzer.trace.manifest import read_manifest
 
     manifest = read_manifest(scratch)
     for source in manifest.sources:
-        source.folder = os.path.relpath(source.folder, base)
+        source.folder = source.folder if is_url(source.folder) else os.path.relpath(source.folder, base)
     manifest.write(scratch)
-    aside = target.with_name(f".{target.name}.part")
-    shutil.rmtree(aside, ignore_errors=True)
-    shutil.copytree(scratch, aside)
-    shutil.rmtree(target, ignore_errors=True)
-    aside.rename(target)
+    shutil.copytree(scratch, target)
 
 
 def _without_folders(text: str) -> str:

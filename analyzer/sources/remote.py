@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from analyzer.errors import ExitCode, KvpmError
 from analyzer.sources.timestamps import parse_iso
-from analyzer.sources.urls import is_url, own_name, protocol, shown
+from analyzer.sources.urls import WEB, is_url, own_name, protocol, shown
 
 T = TypeVar("T")
 
@@ -30,7 +30,6 @@ _TRIES = 5
 _WAIT_S = 0.5
 _VERSION = ("ETag", "etag", "generation", "md5Hash", "content_md5", "Content-MD5", "VersionId")
 _CHANGED = ("LastModified", "Last-Modified", "last_modified", "mtime", "modified", "updated", "created")
-_WEB = ("http", "https")
 _TRACE = ".kvtrace"
 _CREDENTIALS = {
     "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; of a public bucket FSSPEC_S3_ANON=true; "
@@ -89,7 +88,7 @@ def find_files(url: str) -> list[RemoteFile]:
 
 def has_magic(url: str) -> bool:
     """True for a pattern. In a web address a question mark begins the query."""
-    return bool(re.search(r"[*\[]" if protocol(url) in _WEB else r"[*?\[]", url.partition("?")[0] if protocol(url) in _WEB else url))
+    return bool(re.search(r"[*\[]" if protocol(url) in WEB else r"[*?\[]", url.partition("?")[0] if protocol(url) in WEB else url))
 
 
 def _listed(fs: Any, path: str, url: str) -> list[dict[str, Any]]:
@@ -98,7 +97,7 @@ def _listed(fs: Any, path: str, url: str) -> list[dict[str, Any]]:
         for name, info in sorted(fs.glob(path, detail=True).items()):
             matches += [info] if info["type"] == "file" else _below(fs, name)
         return matches
-    if protocol(url) in _WEB:
+    if protocol(url) in WEB:
         # any address is a file to a web server; a page that lists others is told by its end
         return _linked(fs, path) if path.partition("?")[0].endswith("/") else [{**fs.info(path), "described": True}]
     try:
@@ -141,8 +140,8 @@ def _described(fs: Any, info: Mapping[str, Any], url: str) -> RemoteFile:
     """The object that a listing tells of; one that tells neither size nor version is asked for them."""
     kind = protocol(url)
     name = str(info["name"])
-    address = name if kind in _WEB else f"{kind}://{_user(url)}{name.lstrip('/') if kind != 'memory' else name}"
-    if kind in _WEB and not info.get("described") and info.get("size") is None:
+    address = name if kind in WEB else f"{kind}://{_user(url)}{name.lstrip('/') if kind != 'memory' else name}"
+    if kind in WEB and not info.get("described") and info.get("size") is None:
         try:
             info = fs.info(name)
         except Exception as error:
@@ -182,7 +181,7 @@ def _file_system(url: str) -> tuple[Any, str]:
     except ImportError:
         raise KvpmError(f"reading {kind}:// needs fsspec, which is not installed", hint=INSTALL) from None
     # an address that is quoted already stays as it is: a signature is of its very bytes
-    options = {"encoded": True} if kind in _WEB and "%" in url else {}
+    options = {"encoded": True} if kind in WEB and "%" in url else {}
     try:
         fs, path = url_to_fs(url, **options)
     except ImportError as error:
@@ -250,7 +249,7 @@ class _Reader(io.RawIOBase):
     def _torn(self, error: Exception) -> None:
         self._drop()
         # fsspec says so of a web server that knows no ranges
-        self._in_one_go = self._in_one_go or (isinstance(error, ValueError) and protocol(self._file.url) in _WEB)
+        self._in_one_go = self._in_one_go or (isinstance(error, ValueError) and protocol(self._file.url) in WEB)
 
     def _drop(self) -> None:
         handle, self._handle = self._handle, None

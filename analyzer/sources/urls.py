@@ -7,7 +7,7 @@ import re
 from urllib.parse import parse_qsl
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://", re.ASCII)
-_WEB = ("http", "https")
+WEB = ("http", "https")
 # Parameters that sign an address for a while: the same object has other values of them the next time.
 _SIGNING = re.compile(
     r"x-(?:amz|goog|oss|cos|obs)-.*|awsaccesskeyid|googleaccessid|ossaccesskeyid|key-pair-id|policy|signature|expires"
@@ -36,7 +36,7 @@ def shown(text: str) -> str:
     if found is None:
         return text
     kind, rest = found[1].lower(), text[found.end() :]
-    rest, query, parameters = _web_parts(rest) if kind in _WEB else (rest, "", "")
+    rest, query, parameters = _web_parts(rest) if kind in WEB else (rest, "", "")
     authority, slash, path = rest.partition("/")
     plain = f"{kind}://{authority.rpartition('@')[2]}{slash}{path}"
     own = sorted((k, v) for k, v in parse_qsl(parameters, keep_blank_values=True) if not _SIGNING.fullmatch(k))
@@ -52,7 +52,7 @@ def _web_parts(rest: str) -> tuple[str, str, str]:
 def own_name(text: str) -> str:
     """The last part of a URL's path, for naming things after it; the host where there is no path."""
     plain = shown(text).partition("://")[2]
-    plain = plain.partition("?")[0] if protocol(text) in _WEB else plain
+    plain = plain.partition("?")[0] if protocol(text) in WEB else plain
     return plain.rstrip("/").rpartition("/")[2] or plain.rstrip("/") or "remote"
 
 
@@ -60,5 +60,5 @@ def parent(text: str) -> str:
     """The shown URL of the folder that an object lies in."""
     plain = shown(text)
     start = plain.index("://") + 3
-    body = plain[start:].partition("?")[0] if protocol(text) in _WEB else plain[start:]
+    body = plain[start:].partition("?")[0] if protocol(text) in WEB else plain[start:]
     return plain[:start] + (body.rstrip("/").rpartition("/")[0] or body.rstrip("/"))
