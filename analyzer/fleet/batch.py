@@ -26,8 +26,8 @@ from analyzer.fleet.captures import find_captures
 from analyzer.fleet.model import Capture, Failure, Fleet, Reading, Record, Skipped, Stamp, Summary
 from analyzer.fleet.names import file_stems
 from analyzer.fleet.pool import Answer, run_all, told_death
-from analyzer.fleet.render import render_index
 from analyzer.fleet.publish import publish
+from analyzer.fleet.render import render_index
 from analyzer.fleet.stamps import untouched
 from analyzer.fleet.state import ASSETS, INDEX, REPORTS, STAGING, TRACES, is_plain, load, save
 from analyzer.fleet.worker import Task
