@@ -38,6 +38,7 @@ _MAX_NAMED = 20
 )
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Give a capture up after this time.")
 @click.option("--traces", is_flag=True, help="Keep the stored trace of each capture too, for kvpm sql and kvpm compare.")
+@click.option("--dataset", is_flag=True, help="Keep what was read of all captures as one set of tables too, for kvpm sql.")
 @click.option(
     "--replay/--no-replay",
     default=False,
@@ -55,6 +56,7 @@ def batch(
     cluster: str | None,
     timeout: float | None,
     traces: bool,
+    dataset: bool,
     replay: bool,
     force: bool,
     fail_on: FailOn,
@@ -68,7 +70,9 @@ def batch(
     reading = Reading(**{f.name: getattr(options, f.name) for f in fields(Reading)})
     if cluster is not None and jobs is not None:
         raise click.UsageError("--jobs is of processes here: a cluster reads one capture on each thread of its workers.")
-    asked = Options(reading, options.thresholds, jobs, timeout, keep_traces=traces, replay=replay, force=force, cluster=cluster)
+    asked = Options(
+        reading, options.thresholds, jobs, timeout, keep_traces=traces, dataset=dataset, replay=replay, force=force, cluster=cluster
+    )
     with _progress() as told:
         result = run_batch(inputs, output, asked, told=told)
     _announce(result)

@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import time
+import uuid
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
@@ -23,13 +24,14 @@ from typing import Any
 from analyzer import __version__, language
 from analyzer.errors import ExitCode
 from analyzer.fleet.captures import find_captures
+from analyzer.fleet.dataset import store
 from analyzer.fleet.model import Capture, Failure, Fleet, Reading, Record, Skipped, Stamp, Summary
 from analyzer.fleet.names import file_stems
 from analyzer.fleet.pool import Answer, run_all, told_death
 from analyzer.fleet.publish import publish
 from analyzer.fleet.render import render_index
 from analyzer.fleet.stamps import untouched
-from analyzer.fleet.state import ASSETS, INDEX, REPORTS, STAGING, TRACES, is_plain, load, save
+from analyzer.fleet.state import ASSETS, DATASET, INDEX, REPORTS, STAGING, TRACES, is_plain, load, save
 from analyzer.fleet.worker import Task
 from analyzer.report.assets import report_assets, write_shared
 from analyzer.report.write import write_report
@@ -40,14 +42,16 @@ from analyzer.sources.urls import shown
 _SAVING_SHARE = 0.1
 # A capture whose process died is tried once more: another process may have taken the memory.
 _ATTEMPTS = 2
+_LONGEST_PART = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What is the same for all captures. `timeout` is in seconds a capture; `jobs` None is one a core.
 
-    `cluster` is the address of a Dask scheduler whose workers read the captures, in place of processes on this machine.
-    With `replay` the worst instance of each is replayed where that takes seconds.
+    With `dataset` what was read of all of them is kept as one set of tables (`analyzer.fleet.dataset`). `cluster` is the
+    address of a Dask scheduler whose workers read the captures, in place of processes on this machine. With `replay` the
+    worst instance of each is replayed where that takes seconds.
     """
 
     reading: Reading = field(default_factory=Reading)
@@ -55,6 +59,7 @@ class Options:
     jobs: int | None = None
     timeout: float | None = None
     keep_traces: bool = False
+    dataset: bool = False
     replay: bool = False
     force: bool = False
     cluster: str | None = None
@@ -130,6 +135,8 @@ class _Run:
         self._loads = [s.digest for s in scripts]
         self._thresholds = _thresholds(options.thresholds)
         self._stems: dict[str, str] = {}
+        # a run that was killed may have left a process that still works at something
+        self._run = uuid.uuid4().hex[:8]
         self._cost = 0.0
         self._saved = 0.0
         self.made = self.kept = self.removed = 0
@@ -143,6 +150,8 @@ class _Run:
         self._records = dict(self._old)
         self.save()
         shutil.rmtree(self._out / STAGING, ignore_errors=True)
+        if self._options.dataset:
+            store.begin(self._out / DATASET)
         write_shared(self._shared, self._out / ASSETS)
 
     def results(self, captures: Sequence[Capture]) -> Generator[Record | Failure | Skipped, None, None]:
@@ -179,6 +188,8 @@ class _Run:
         wanted = self._trace(capture)
         if wanted and (old.trace != wanted or not is_trace(self._out / TRACES / wanted)):
             return None
+        if self._options.dataset and not store.holds(self._out / DATASET, self._part(capture.name)):
+            return None
         return old
 
     def _made_with(self, capture: Capture) -> str:
@@ -205,11 +216,17 @@ class _Run:
             thresholds="" if limits is None else limits.read_text(encoding="utf-8"),
             known=None if old is None else old.inputs,
             replay=self._options.replay,
+            part=self._part(capture.name) if self._options.dataset else "",
         )
 
     def _staging(self, name: str) -> Path:
         """Where a worker puts what it makes of a capture, until it is published."""
-        return self._out / STAGING / self._stems[name]
+        return self._out / STAGING / self._run / self._stems[name]
+
+    def _part(self, name: str) -> str:
+        """The stem of a capture's files in the dataset, with room for an ending."""
+        stem = self._stems[name]
+        return stem if len(stem.encode()) <= _LONGEST_PART else hashlib.sha256(stem.encode()).hexdigest()[:32]
 
     def _report(self, capture: Capture) -> str:
         return f"{self._stems[capture.name]}.html"
@@ -230,12 +247,13 @@ class _Run:
                 record = replace(self._old[name], inputs=found)
             else:
                 self.made += 1
-                publish(self._staging(name), self._out, answer.get("files"))
+                publish(self._staging(name), self._out, self._part(name), answer.get("files"))
                 summary = Summary.from_json(answer["summary"])
                 record = Record(name, task.report, task.trace, self._made_with(task.capture), found, summary)
             self._records[name] = record
             return record
         shutil.rmtree(self._staging(name), ignore_errors=True)
+        store.remove(self._out / DATASET, self._part(name))
         (self._out / REPORTS / task.report).unlink(missing_ok=True)
         failure = _failure(name, answer, self._options.timeout)
         if task.capture.loose and failure.exit_code == ExitCode.NOTHING_USABLE:
@@ -263,6 +281,8 @@ class _Run:
         self._skipped += skipped
         self._remove_old()
         shutil.rmtree(self._out / STAGING, ignore_errors=True)
+        if store.is_dataset(self._out / DATASET):
+            store.finish(self._out / DATASET, map(self._part, self._records))
         fleet = self._fleet()
         save(self._out, fleet)
         write_report(self._out / INDEX, render_index(fleet), force=True)

@@ -74,6 +74,7 @@ class Incident:
     end: datetime | None
     cause: Cause
     instance: str
+    confidence: Confidence = "low"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,8 @@ class Summary:
             "waiting": self.waiting, "running": self.running, "kv_usage": self.kv_usage, "retracted": self.retracted,
             "pool_tokens": self.pool_tokens, "cut": self.cut, "findings": self.findings,
             "incidents": [
-                {**_window_json(Window(i.start, i.end)), "cause": i.cause, "instance": i.instance} for i in self.incidents
+                {**_window_json(Window(i.start, i.end)), "cause": i.cause, "confidence": i.confidence, "instance": i.instance}
+                for i in self.incidents
             ],
             "missing": self.missing,
         }  # fmt: skip
@@ -134,7 +136,9 @@ class Summary:
             pool_tokens=None if pool is None else (int(pool[0]), int(pool[1])), cut=bool(stored["cut"]),
             findings=tuple((_cause(cause), _confidence(confidence)) for cause, confidence in stored["findings"]),
             incidents=tuple(
-                Incident(fmt.to_utc(i["start"]), fmt.to_utc(i["end"]), _cause(i["cause"]), str(i["instance"]))
+                Incident(
+                    fmt.to_utc(i["start"]), fmt.to_utc(i["end"]), _cause(i["cause"]), str(i["instance"]), _confidence(i["confidence"])
+                )
                 for i in stored["incidents"]
             ),
             missing=tuple(map(str, stored["missing"])),

@@ -10,7 +10,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from analyzer.fleet.state import REPORTS, TRACES
+from analyzer.fleet.dataset import store
+from analyzer.fleet.state import DATASET, REPORTS, TRACES
 
 
 def pack(staging: Path) -> dict[str, bytes]:
@@ -30,8 +31,11 @@ def unpack(files: Mapping[str, bytes], staging: Path) -> None:
         target.write_bytes(content)
 
 
-def publish(staging: Path, out: Path, files: Mapping[str, bytes] | None = None) -> None:
-    """Move what was made of one capture, in `staging` or sent as `files`, to where the batch has it. Each file appears whole."""
+def publish(staging: Path, out: Path, part: str, files: Mapping[str, bytes] | None = None) -> None:
+    """Move what was made of one capture, in `staging` or sent as `files`, to where the batch has it. Each file appears whole.
+
+    `part` is the stem of its files in the dataset; where none were made, those that it had are gone.
+    """
     if files is not None:
         unpack(files, staging)
     for report in (staging / REPORTS).glob("*"):
@@ -40,4 +44,8 @@ def publish(staging: Path, out: Path, files: Mapping[str, bytes] | None = None) 
         target = out / TRACES / trace.name
         shutil.rmtree(target, ignore_errors=True)
         trace.rename(target)
+    if (staging / DATASET).is_dir():
+        store.replace(out / DATASET, part, staging / DATASET)
+    else:
+        store.remove(out / DATASET, part)
     shutil.rmtree(staging, ignore_errors=True)

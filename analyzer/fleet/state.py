@@ -20,7 +20,7 @@ from analyzer.sources.urls import is_url
 
 FILE = "batch.json"
 FORMAT_VERSION = 1
-REPORTS, TRACES, ASSETS, INDEX = "reports", "traces", "assets", "index.html"
+REPORTS, TRACES, ASSETS, INDEX, DATASET = "reports", "traces", "assets", "index.html", "dataset"
 # What workers made and nobody has looked at yet; only a run that goes on has it.
 STAGING = ".making"
 _KIND = "kvpm batch"

@@ -11,6 +11,8 @@ import re
 import shutil
 import sys
 import tempfile
+import threading
+import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,14 @@ from analyzer import language
 from analyzer.errors import ExitCode, KvpmError
 from analyzer.fleet.model import Capture, Reading, Stamp
 from analyzer.fleet.stamps import same_content, stamps
-from analyzer.fleet.state import ASSETS, REPORTS, TRACES
+from analyzer.fleet.state import ASSETS, DATASET, REPORTS, TRACES
 from analyzer.report import fmt
 from analyzer.sources.urls import is_url, shown
 
 _STEPS_IN = re.compile(r"(?<![\w.])/(?:[^\s/'\"]+/)+")
+
+
+_LOOK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ class Task:
 
     `report` and `trace` are names of files to make in the folders of those in `out`, which is this task's own; `trace` is
     empty where none is wanted. `thresholds` is the text of a file of them, empty without one. With `replay` the worst instance is
-    replayed where `kvpm report` would do so unasked.
+    replayed where `kvpm report` would do so unasked. `part` is the stem of its files in a dataset, empty where none is wanted.
     """
 
     capture: Capture
@@ -43,6 +48,7 @@ class Task:
     thresholds: str
     known: tuple[Stamp, ...] | None
     replay: bool = False
+    part: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """One line for a worker."""
@@ -52,7 +58,7 @@ class Task:
             "out": str(self.out), "report": self.report, "trace": self.trace, "lang": self.lang,
             "thresholds": self.thresholds,
             "known": None if self.known is None else [asdict(s) for s in self.known],
-            "replay": self.replay,
+            "replay": self.replay, "part": self.part,
         }  # fmt: skip
 
     @classmethod
@@ -64,18 +70,26 @@ class Task:
             out=Path(told["out"]), report=told["report"], trace=told["trace"], lang=told["lang"],
             thresholds=told["thresholds"],
             known=None if told["known"] is None else tuple(Stamp(**s) for s in told["known"]),
-            replay=told["replay"],
+            replay=told["replay"], part=told["part"],
         )  # fmt: skip
 
 
 def main() -> None:
-    """Answer tasks until there are no more."""
+    """Answer tasks until there are no more, or whoever asks is gone."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     # what a library prints must not be taken for an answer
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     for line in sys.stdin.buffer:
         answers.write(json.dumps(answer(json.loads(line))).encode() + b"\n")
         answers.flush()
+
+
+def _end_with(parent: int) -> None:
+    """End this process when that one has ended: of one that was killed nobody else would end what it began."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK_S)
+    os._exit(1)
 
 
 def answer(task: dict[str, Any]) -> dict[str, Any]:
@@ -120,6 +134,7 @@ def work(task: Task) -> dict[str, Any]:
 
 def _made(task: Task) -> dict[str, Any]:
     from analyzer.diagnosis.diagnose import diagnose
+    from analyzer.fleet.dataset.extract import Extracted, extract
     from analyzer.fleet.summarise import summarise
     from analyzer.reading import InputOptions, ingested, opened
     from analyzer.report.data import build_report
@@ -144,11 +159,14 @@ def _made(task: Task) -> dict[str, Any]:
             study = replay_of(trace, diagnosis, asked=None if task.replay else False, jobs=1)
             report = build_report(trace.con, diagnosis, replay=study, inputs=[shown(i) for i in task.capture.inputs])
             html = render_html(report, assets_beside=f"../{ASSETS}")
+            summary = summarise(diagnosis, report.verdict.severity, cut=ExitCode.INPUT_CUT in (read, opening))
+            if task.part:
+                about = Extracted(task.capture.name, task.part, f"{REPORTS}/{task.report}")
+                extract(trace, diagnosis, summary, about, task.out / DATASET)
         if kept is not None:
             _keep(kept, task.out / TRACES / task.trace, task.capture.base)
         write_report(task.out / REPORTS / task.report, html, force=True)
-    cut = ExitCode.INPUT_CUT in (read, opening)
-    return summarise(diagnosis, report.verdict.severity, cut=cut).to_json()
+    return summary.to_json()
 
 
 def _thresholds(task: Task, scratch: Path) -> Path | None:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import distributed
+
 ROOT = Path(__file__).resolve().parents[2]
 _START_S = 60.0
 
@@ -20,7 +22,7 @@ class Cluster:
     """A scheduler at `address`, and its workers, each a process with one thread."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._environment = {**os.environ, "PYTHONPATH": str(ROOT), "DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT": "1s"}
         self.workers: list[subprocess.Popen[bytes]] = []
         told = folder / "scheduler.json"
@@ -30,13 +32,19 @@ class Cluster:
 
     def add(self) -> subprocess.Popen[bytes]:
         """One more worker, without the nanny that would start another in its place."""
-        place = str(self._folder / f"worker-{len(self.workers)}")
+        place = str(self.folder / f"worker-{len(self.workers)}")
         worker = self._dask("worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", place)
         self.workers.append(worker)
         return worker
 
+    def ready(self) -> None:
+        """Return when all workers that live have told the scheduler so."""
+        living = sum(w.poll() is None for w in self.workers)
+        with distributed.Client(self.address, set_as_default=False) as client:
+            wait_until(lambda: len(client.nthreads()) == living)
+
     def _dask(self, *arguments: str) -> subprocess.Popen[bytes]:
-        with (self._folder / f"{arguments[0]}.log").open("ab") as log:
+        with (self.folder / f"{arguments[0]}.log").open("ab") as log:
             return subprocess.Popen([sys.executable, "-m", "dask", *arguments], env=self._environment, stdout=log, stderr=log)
 
     def end(self) -> None:
@@ -54,6 +62,7 @@ def dask_cluster(folder: Path, workers: int) -> Iterator[Cluster]:
     try:
         for _ in range(workers):
             cluster.add()
+        cluster.ready()
         yield cluster
     finally:
         cluster.end()

@@ -121,6 +121,18 @@ def test_a_worker_that_is_killed_costs_no_answer(two: Cluster, tmp_path: Path) -
     os.kill(held, signal.SIGKILL)
 
 
+def test_of_a_thousand_tasks_each_is_answered_once_although_a_worker_dies(two: Cluster, tmp_path: Path) -> None:
+    spare = two.add()
+    two.ready()
+    found = []
+    for answer in run_all_on(two.address, tasks(tmp_path, *[{}] * 1000)):
+        found.append(answer)
+        if len(found) == 300:
+            spare.kill()
+    assert sorted(int(key) for key, _ in found) == list(range(1000))
+    assert all(answer["files"] == {f"reports/{key}.html": key.encode()} for key, answer in found)
+
+
 def test_another_version_a_wrong_address_and_an_empty_cluster_are_told(
     two: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
