@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -38,7 +38,8 @@ _SAME_BYTES = "holds the same bytes as {}: counted once"
 class IngestOptions:
     """What the command line can say about reading: zone and year of stamps, the names of servers and the offsets of
     clocks, the time of samples that have none, the columns of a table, whether texts are kept, and how many processes
-    read at most (None: one a core). What is read does not depend on their number."""
+    read at most (None: one a core), or the address of a Dask scheduler whose workers read. What is read does not depend
+    on either."""
 
     zone: tzinfo | None = None
     year: int | None = None
@@ -48,6 +49,7 @@ class IngestOptions:
     columns: Mapping[str, str] = field(default_factory=dict)
     keep_text: bool = False
     jobs: int | None = None
+    cluster: str | None = None
 
 
 @dataclass(slots=True)
@@ -92,7 +94,7 @@ def ingest(
     with tempfile.TemporaryDirectory(prefix="kvpm-") as scratch:
         fresh: dict[str, Spool] = {}
         tasks = _tasks(inputs, manifest, options, Path(scratch), result.problems)
-        for task, got in _read_all(tasks, options.jobs or cores(), progress):
+        for task, got in _read_all(tasks, options, progress):
             if _accept(task, got, manifest, result.problems):
                 fresh[task.source_id] = got.spool
         _refuse_nothing(inputs, manifest, result.problems)
@@ -122,16 +124,26 @@ def _tasks(inputs: Sequence[Input], manifest: Manifest, options: IngestOptions, 
     return tasks
 
 
-def _read_all(tasks: Sequence[Task], jobs: int, progress: Progress | None) -> Iterator[tuple[Task, Got]]:
-    """Each task with what reading it gave, in order. Inputs of moderate size are read side by side, large ones by many processes each."""
+def _read_all(tasks: Sequence[Task], options: IngestOptions, progress: Progress | None) -> Iterator[tuple[Task, Got]]:
+    """Each task with what reading it gave, in order. Inputs of moderate size are read side by side, large ones by many processes each.
+
+    On a cluster all are read side by side, but standard input and what a server is asked.
+    """
+    jobs = options.jobs or cores()
     # what comes over a network is waited for most of the time, however large it is
     apart = [t for t in tasks if t.item.remote is not None or (t.item.path is not None and t.item.size < _LARGE)]
+    side_by_side: Iterable[tuple[Task, Got]] = ()
+    if options.cluster is not None:
+        from analyzer.fleet.cluster_reading import read_on
+
+        side_by_side = read_on(options.cluster, [t for t in tasks if t.item.remote is not None or t.item.path is not None])
+    elif jobs > 1 and len(apart) > 1 and sum(task.item.size for task in apart) >= _WORTH_PROCESSES:
+        side_by_side = spread(read_input, apart, jobs=min(jobs, len(apart)))
     done: dict[str, Got] = {}
-    if jobs > 1 and len(apart) > 1 and sum(task.item.size for task in apart) >= _WORTH_PROCESSES:
-        for task, got in spread(read_input, apart, jobs=min(jobs, len(apart))):
-            done[task.source_id] = got
-            if progress is not None:
-                progress(task.item.name, task.item.size, task.item.size)
+    for task, got in side_by_side:
+        done[task.source_id] = got
+        if progress is not None:
+            progress(task.item.name, task.item.size, task.item.size)
     for task in tasks:
         yield task, done.get(task.source_id) or read_input(task, jobs=jobs, progress=progress)
 

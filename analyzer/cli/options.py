@@ -132,12 +132,18 @@ def _is_page(path: Path) -> bool:
 
 
 def ingested(
-    inputs: Sequence[str], trace: Path, options: InputOptions, live: Sequence[Input] = (), *, jobs: int | None = None
+    inputs: Sequence[str],
+    trace: Path,
+    options: InputOptions,
+    live: Sequence[Input] = (),
+    *,
+    jobs: int | None = None,
+    cluster: str | None = None,
 ) -> IngestResult:
     """Ingest with a progress bar where stderr is a terminal; says what could not be read."""
     keep_heap()
     with _progress() as callback:
-        result = ingest_library(inputs, trace, replace(options.for_ingest(), jobs=jobs), live=live, progress=callback)
+        result = ingest_library(inputs, trace, replace(options.for_ingest(), jobs=jobs, cluster=cluster), live=live, progress=callback)
     for problem in result.problems:
         if problem.io or len(inputs) > 1 or len(result.problems) < 6:
             click.echo(f"kvpm: {problem.name} {problem.message}", err=True)

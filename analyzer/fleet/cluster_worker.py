@@ -37,7 +37,7 @@ def answered(key: str, task: Task, version: str, timeout: float | None) -> Answe
     try:
         with tempfile.TemporaryDirectory(prefix="kvpm-", dir=_scratch(), ignore_cleanup_errors=True) as made:
             answer = process.ask({**task, "out": made}, timeout)
-            if answer.get("summary") is not None:
+            if not answer.keys() & {"failed", "died", "timeout"}:
                 answer["files"] = pack(Path(made))
             return answer
     finally:

@@ -93,9 +93,13 @@ def _end_with(parent: int) -> None:
 
 
 def answer(task: dict[str, Any]) -> dict[str, Any]:
-    """`work`, with whatever goes wrong as {"failed": [reason, hint, exit code]}."""
+    """`work`, or of `kvpm ingest` one input read, with whatever goes wrong as {"failed": [reason, hint, exit code]}."""
     try:
         with language.use(task["lang"]):
+            if "read" in task:
+                from analyzer.fleet.cluster_reading import read_here
+
+                return read_here(task["read"], task["out"])
             return work(Task.from_json(task))
     except KvpmError as error:
         return {"failed": [_without_folders(error.message), error.hint, int(error.exit_code)]}

@@ -9,9 +9,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -20,10 +24,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from dask_cluster import Cluster, dask_cluster, wait_until
 from object_store import BUCKET, Store, s3_store
 
+from analyzer.errors import ExitCode, KvpmError
 from analyzer.fleet.batch import BatchResult, Options, run_batch
 from analyzer.fleet.captures import find_captures
 from analyzer.fleet.dataset.reader import Dataset
 from analyzer.fleet.model import Reading
+from analyzer.ingestion import IngestOptions, ingest
 from analyzer.sources.remote import RemoteFile
 from analyzer.trace.reader import Trace
 
@@ -155,3 +161,34 @@ def test_a_batch_that_is_killed_goes_on_where_it_was(here: Path, tmp_path: Path)
     result = run(out)
     assert result.made + result.kept == 3
     assert files(out) == files(here)
+
+
+def test_a_trace_read_on_a_cluster_is_the_one_read_here(cluster: Cluster, store: Store, tmp_path: Path) -> None:
+    mine = tmp_path / "server.log"
+    mine.write_text(log("crash_vllm", 100))
+    table = pa.table({"timestamp": [1_773_144_000.0], "metric": ["vllm:num_requests_waiting"], "value": [3.0], "instance": ["pod-9"]})
+    pq.write_table(table, tmp_path / "m.parquet")
+    store.put("more/m.parquet", (tmp_path / "m.parquet").read_bytes())
+    store.put("more/notes.txt", "Dear reader,\n")
+    given = [f"{FLEET}/pod-0", f"{FLEET}/pod-1/server.log", f"s3://{BUCKET}/more", str(mine)]
+    options = IngestOptions(UTC, 2026)
+    here = ingest(given, tmp_path / "here.kvtrace", options)
+    there = ingest(given, tmp_path / "there.kvtrace", replace(options, cluster=cluster.address))
+    assert here.problems == there.problems
+    assert here.manifest.totals == there.manifest.totals
+    assert here.manifest.totals["samples"] == 1
+    assert files(here.trace) == files(there.trace)
+    # what is there already costs no cluster
+    assert ingest(given[:2], there.trace, replace(options, cluster="tcp://127.0.0.1:9")).problems == []
+
+
+def test_what_cannot_be_read_there_is_told_of_that_input(
+    cluster: Cluster, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def died(_address: str, tasks: Any, **_more: Any) -> Iterator[tuple[str, Any]]:
+        yield from ((key, {"died": -9}) for key, _ in tasks)
+
+    monkeypatch.setattr("analyzer.fleet.cluster_reading.run_all_on", died)
+    with pytest.raises(KvpmError, match="cannot be read: its process was ended by SIGKILL") as error:
+        ingest([f"{FLEET}/pod-0"], tmp_path / "t.kvtrace", IngestOptions(UTC, 2026, cluster=cluster.address))
+    assert error.value.exit_code == ExitCode.INPUT_CUT
