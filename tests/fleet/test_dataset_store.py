@@ -9,7 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
+from analyzer.cli.group import cli
 from analyzer.errors import KvpmError
 from analyzer.fleet.dataset import store
 from analyzer.fleet.dataset.extract import ROWS, partition_name
@@ -122,3 +124,35 @@ def test_a_name_without_room_in_a_path_is_cut_and_stays_apart() -> None:
     a, b = (partition_name("服务器" * 60 + end) for end in "ab")
     assert a != b
     assert len(a.encode()) < 200
+
+
+def test_of_a_thousand_captures_each_counts_once(dataset: Path, tmp_path: Path) -> None:
+    for again in (0, 1):
+        for n in range(0, 1000, 1 + 9 * again):
+            store.replace(dataset, f"pod-{n}", made(tmp_path / str(again), f"pod-{n}", **{f"i{n % 7}": 2 + again}))
+    store.finish(dataset, [f"pod-{n}" for n in range(1000)])
+    with Dataset(dataset) as opened:
+        ask = "SELECT count(DISTINCT capture), count(*) FROM minutes UNION ALL SELECT count(DISTINCT capture), count(*) FROM incidents"
+        # a tenth of them were made again, with a row more
+        assert opened.con.execute(ask).fetchall() == [(1000, 2100), (1000, 1000)]
+
+
+def test_the_command_line_asks_a_dataset_as_it_asks_a_trace(dataset: Path, tmp_path: Path) -> None:
+    store.replace(dataset, "one", made(tmp_path, "one", a=2))
+    store.finish(dataset, ["one"])
+    run = CliRunner().invoke
+    told = run(cli, ["sql", str(tmp_path), "SELECT cause, incidents FROM cause_by_hour", "--csv"])
+    assert (told.exit_code, told.output.split()) == (0, ["cause,incidents", "l1_bound,1"])
+    listed = run(cli, ["sql", str(dataset)])
+    assert all(name in listed.output for name in ("minutes", "wave_order", "fleet_headroom"))
+    assert "_in_wave" not in listed.output
+    refused = run(cli, ["sql", str(dataset), "FROM wave", "--since", "07:00"])
+    assert (refused.exit_code, "WHERE day" in refused.output) == (2, True)
+    wrong = run(cli, ["sql", str(dataset), "FROM nothing"])
+    assert isinstance(wrong.exception, KvpmError)
+
+
+@pytest.mark.parametrize("command", [["batch", "x", "-o", "out"], ["ingest", "x"]])
+def test_a_cluster_has_no_processes_here(command: list[str]) -> None:
+    refused = CliRunner().invoke(cli, [*command, "--cluster", "tcp://127.0.0.1:9", "--jobs", "2"])
+    assert (refused.exit_code, "--jobs" in refused.output) == (2, True)
