@@ -64,7 +64,7 @@ lock: check-python ## Bring constraints.txt in line with pyproject.toml (UPGRADE
 	@$(PYTHON) -m venv --clear $(LOCKENV)
 	@$(LOCKENV)/bin/python -m pip install --quiet pip-tools
 	CUSTOM_COMPILE_COMMAND="make lock" $(LOCKENV)/bin/pip-compile --quiet --no-config \
-		--extra dev --build-deps-for editable --generate-hashes --allow-unsafe --strip-extras \
+		--extra dev --extra fleet --build-deps-for editable --generate-hashes --allow-unsafe --strip-extras \
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
 		--newline lf $(if $(UPGRADE),--upgrade) --output-file constraints.txt pyproject.toml
 	@rm -rf $(LOCKENV)

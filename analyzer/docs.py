@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import click
+import duckdb
 
 from analyzer import open_trace
 from analyzer.cli.group import cli
@@ -28,13 +29,16 @@ from analyzer.diagnosis.questions import questions
 from analyzer.diagnosis.schema import MEANING, classes, schema, type_words
 from analyzer.diagnosis.settings import settings
 from analyzer.errors import ExitCode, KvpmError
+from analyzer.fleet.dataset.reader import LAYER as FLEET_LAYER
+from analyzer.fleet.dataset.reader import create_fleet_views, empty_table
+from analyzer.fleet.dataset.schema import TABLES as DATASET_TABLES
 from analyzer.formats.load import registry
 from analyzer.formats.metrics import ENGINES, catalogue
 from analyzer.report.words import CAUSES
 from analyzer.resources import sql_dir
 from analyzer.trace.manifest import Manifest
 from analyzer.trace.reader import LAYERS, sql_files
-from analyzer.trace.schema import TABLES
+from analyzer.trace.schema import TABLES, Table
 from analyzer.trace.store import write_sources_table
 
 _WIDTH = 100
@@ -80,6 +84,7 @@ def pages() -> dict[str, str]:
     made: dict[str, Callable[[], Iterable[str]]] = {
         "tables.md": _tables,
         "views.md": _views,
+        "dataset.md": _dataset,
         "commands.md": _commands,
         "checklist.md": _checklist,
         "advice.md": _advice,
@@ -140,10 +145,14 @@ def _tables() -> Iterator[str]:
         yield ""
         yield table.doc
         yield ""
-        yield from _table(
-            ("column", "type", "unit", "meaning"),
-            ((_code(c.name), str(c.type), c.unit, c.doc) for c in table.columns),
-        )
+        yield from _columns(table)
+
+
+def _columns(table: Table) -> Iterator[str]:
+    return _table(
+        ("column", "type", "unit", "meaning"),
+        ((_code(c.name), str(c.type), c.unit, c.doc) for c in table.columns),
+    )
 
 
 # views.md
@@ -225,16 +234,54 @@ def _views() -> Iterator[str]:
         yield ""
         yield _LAYER_WORDS[layer]
         for view, file_name, comment in views:
-            yield ""
-            yield f"### {view}"
-            yield from _paragraphs(comment)
-            yield ""
-            yield from _table(
-                ("column", "type", "unit"),
-                ((_code(name), kind, _unit(name, kind)) for name, kind in columns.get(view, [])),
-            )
-            yield ""
-            yield f"Made by `{file_name}`."
+            yield from _view(view, file_name, comment, columns.get(view, []))
+
+
+def _view(view: str, file_name: str, comment: list[str], columns: list[tuple[str, str]]) -> Iterator[str]:
+    yield ""
+    yield f"### {view}"
+    yield from _paragraphs(comment)
+    yield ""
+    yield from _table(("column", "type", "unit"), ((_code(name), kind, _unit(name, kind)) for name, kind in columns))
+    yield ""
+    yield f"Made by `{file_name}`."
+
+
+# dataset.md
+
+
+def _dataset() -> Iterator[str]:
+    yield "# The dataset of a batch"
+    yield ""
+    yield (
+        "What `kvpm batch --dataset` keeps of all captures together ([batch.md](batch.md#one-dataset-of-all-captures)), and the views that "
+        '`kvpm sql OUT "FROM …"` shows on top of it. `minutes`, `scheduler`, `events` and `requests` lie in '
+        "`TABLE/day=YYYY-MM-DD/instance=NAME/`, so that a question that names `day` or `instance` opens the files of those only; the other "
+        "tables are a file each. Any Parquet reader can read them. Units and names are those of [tables.md](tables.md)."
+    )
+    yield ""
+    yield "## Tables"
+    for table in DATASET_TABLES.values():
+        yield ""
+        yield f"### {table.name}"
+        yield ""
+        yield table.doc
+        yield ""
+        if table.name in TABLES:
+            yield f"Columns beside those of [{table.name}](tables.md#{table.name}): `capture`, and `day` and `instance` from the path."
+        else:
+            yield from _columns(table)
+    yield ""
+    yield "## Views"
+    with duckdb.connect(":memory:") as con:
+        for name in DATASET_TABLES:
+            empty_table(con, name)
+        create_fleet_views(con)
+        for file in sql_files((FLEET_LAYER,)):
+            for view, comment in view_comments(file.text).items():
+                if not view.startswith("_"):
+                    described = [(str(c[0]), str(c[1])) for c in con.execute(f"DESCRIBE {view}").fetchall()]
+                    yield from _view(view, f"sql/{FLEET_LAYER}/{file.path.name}", comment, described)
 
 
 # commands.md

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -16,6 +16,7 @@ from analyzer.errors import ExitCode, KvpmError, NothingUsableError
 from analyzer.input_reading import Got, Problem, Progress, Task, hash_of, read_input
 from analyzer.processes import cores, spread
 from analyzer.sources.discover import Input, find_inputs, is_trace, readable
+from analyzer.sources.urls import is_url, own_name, shown
 from analyzer.trace.identity import InstanceRule
 from analyzer.trace.manifest import Manifest, StoredSource, read_manifest
 
@@ -37,7 +38,8 @@ _SAME_BYTES = "holds the same bytes as {}: counted once"
 class IngestOptions:
     """What the command line can say about reading: zone and year of stamps, the names of servers and the offsets of
     clocks, the time of samples that have none, the columns of a table, whether texts are kept, and how many processes
-    read at most (None: one a core). What is read does not depend on their number."""
+    read at most (None: one a core), or the address of a Dask scheduler whose workers read. What is read does not depend
+    on either."""
 
     zone: tzinfo | None = None
     year: int | None = None
@@ -47,6 +49,7 @@ class IngestOptions:
     columns: Mapping[str, str] = field(default_factory=dict)
     keep_text: bool = False
     jobs: int | None = None
+    cluster: str | None = None
 
 
 @dataclass(slots=True)
@@ -83,7 +86,7 @@ def ingest(
     inputs = [*find_inputs(given), *live]
     if not inputs:
         raise NothingUsableError(
-            f"no file in {', '.join(given)}",
+            f"no file in {', '.join(map(shown, given))}",
             hint="give a log file, a folder with logs, or '-' for standard input",
         )
     manifest = _existing(trace)
@@ -91,7 +94,7 @@ def ingest(
     with tempfile.TemporaryDirectory(prefix="kvpm-") as scratch:
         fresh: dict[str, Spool] = {}
         tasks = _tasks(inputs, manifest, options, Path(scratch), result.problems)
-        for task, got in _read_all(tasks, options.jobs or cores(), progress):
+        for task, got in _read_all(tasks, options, progress):
             if _accept(task, got, manifest, result.problems):
                 fresh[task.source_id] = got.spool
         _refuse_nothing(inputs, manifest, result.problems)
@@ -121,15 +124,26 @@ def _tasks(inputs: Sequence[Input], manifest: Manifest, options: IngestOptions, 
     return tasks
 
 
-def _read_all(tasks: Sequence[Task], jobs: int, progress: Progress | None) -> Iterator[tuple[Task, Got]]:
-    """Each task with what reading it gave, in order. Inputs of moderate size are read side by side, large ones by many processes each."""
-    apart = [task for task in tasks if task.item.path is not None and task.item.size < _LARGE]
+def _read_all(tasks: Sequence[Task], options: IngestOptions, progress: Progress | None) -> Iterator[tuple[Task, Got]]:
+    """Each task with what reading it gave, in order. Inputs of moderate size are read side by side, large ones by many processes each.
+
+    On a cluster all are read side by side, but standard input and what a server is asked.
+    """
+    jobs = options.jobs or cores()
+    # what comes over a network is waited for most of the time, however large it is
+    apart = [t for t in tasks if t.item.remote is not None or (t.item.path is not None and t.item.size < _LARGE)]
+    side_by_side: Iterable[tuple[Task, Got]] = ()
+    if options.cluster is not None:
+        from analyzer.fleet.cluster_reading import read_on
+
+        side_by_side = read_on(options.cluster, [t for t in tasks if t.item.remote is not None or t.item.path is not None])
+    elif jobs > 1 and len(apart) > 1 and sum(task.item.size for task in apart) >= _WORTH_PROCESSES:
+        side_by_side = spread(read_input, apart, jobs=min(jobs, len(apart)))
     done: dict[str, Got] = {}
-    if jobs > 1 and len(apart) > 1 and sum(task.item.size for task in apart) >= _WORTH_PROCESSES:
-        for task, got in spread(read_input, apart, jobs=min(jobs, len(apart))):
-            done[task.source_id] = got
-            if progress is not None:
-                progress(task.item.name, task.item.size, task.item.size)
+    for task, got in side_by_side:
+        done[task.source_id] = got
+        if progress is not None:
+            progress(task.item.name, task.item.size, task.item.size)
     for task in tasks:
         yield task, done.get(task.source_id) or read_input(task, jobs=jobs, progress=progress)
 
@@ -162,6 +176,7 @@ def _accept(task: Task, got: Got, manifest: Manifest, problems: list[Problem]) -
         clock_assumed=read.clock_assumed,
         year_assumed=read.year_assumed,
         number=_number_of(source_id, manifest),
+        version=task.item.remote.version if task.item.remote else "",
     )
     manifest.sources = [*others, stored]
     return True
@@ -198,6 +213,12 @@ def _recognise(item: Input, manifest: Manifest, taken: set[str]) -> tuple[str, S
     if item.live is not None:
         # the same question again replaces its answer
         return hashlib.sha256(item.key.encode("utf-8", "surrogateescape")).hexdigest()[:12], None
+    if item.remote is not None:
+        stored = next((s for s in manifest.sources if s.path == item.name), None)
+        if stored is not None:
+            same = item.remote.size in (None, stored.size) and stored.version == item.remote.version != ""
+            return stored.source_id, stored if same else None
+        return _free_id(hashlib.sha256(item.name.encode("utf-8", "surrogateescape")).hexdigest()[:12], taken), None
     if item.path is None:
         return _free_id("stdin", taken), None
     head = b""
@@ -287,7 +308,7 @@ def default_trace_name(given: Sequence[str]) -> Path:
     """`NAME.kvtrace` in the working folder, after the first input."""
     if given[0] == "-":
         return Path("stdin.kvtrace")
-    name = readable(Path(os.path.abspath(given[0])).name)
+    name = readable(own_name(given[0]) if is_url(given[0]) else Path(os.path.abspath(given[0])).name)
     for ending in (".gz", ".zst", ".log", ".txt"):
         name = name.removesuffix(ending)
     # a file name may be as long as a name can be, and would have no room for the ending

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -71,9 +73,9 @@ def read_input(task: Task, *, jobs: int = 1, progress: Progress | None = None) -
     from analyzer.parsers.reader import Given, ReadOptions
     from analyzer.trace.spool import Spool
 
-    item, options = task.item, task.options
+    item, options = _with_parquet_here(task.item, task.folder), task.options
     got = Got(Spool(task.folder))
-    text = item.live or TextInput(item.path)
+    text = item.live or TextInput(item.path or item.remote)
     reading = ReadOptions(options.zone, options.year, _newest(item), options.at, options.columns, options.keep_text, jobs)
     try:
         head, chunks = (PARQUET, iter(())) if is_parquet(item.path) else _beginning(_reported(text, item, progress))
@@ -101,6 +103,18 @@ def read_input(task: Task, *, jobs: int = 1, progress: Progress | None = None) -
     return got
 
 
+def _with_parquet_here(item: Input, folder: Path) -> Input:
+    """A remote Parquet file, which is not read from its beginning to its end, as a copy on this machine."""
+    if item.remote is None or not item.name.partition("?")[0].endswith((".parquet", ".pq")):
+        return item
+    copy = folder.with_name(f"{folder.name}.parquet")
+    with contextlib.suppress(OSError), item.remote.open() as remote, copy.open("wb") as here:
+        shutil.copyfileobj(remote, here, 1 << 20)
+        return replace(item, path=copy)
+    # reading what cannot be opened will say what is wrong with it
+    return item
+
+
 def _beginning(chunks: Iterator[bytes]) -> tuple[str, Iterator[bytes]]:
     """The first characters, enough to tell what it is, and all chunks with those first."""
     held: list[bytes] = []
@@ -121,6 +135,8 @@ def _reported(text: TextSource, item: Input, progress: Progress | None) -> Itera
 
 
 def _newest(item: Input) -> datetime:
+    if item.remote is not None and item.remote.changed is not None:
+        return item.remote.changed
     if item.path is None:
         return datetime.now(UTC)
     return datetime.fromtimestamp(item.path.stat().st_mtime, UTC)

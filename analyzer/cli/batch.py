@@ -31,8 +31,14 @@ _MAX_NAMED = 20
 @input_options(window=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FOLDER", help="The folder of the reports.")
 @click.option("--jobs", type=click.IntRange(1, 512), metavar="N", help="Captures read at a time. Default: one a core.")
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Read them on a Dask cluster, tcp://HOST:8786. Inputs are URLs, or in a folder that all workers share.",
+)
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Give a capture up after this time.")
 @click.option("--traces", is_flag=True, help="Keep the stored trace of each capture too, for kvpm sql and kvpm compare.")
+@click.option("--dataset", is_flag=True, help="Keep what was read of all captures as one set of tables too, for kvpm sql.")
 @click.option(
     "--replay/--no-replay",
     default=False,
@@ -47,19 +53,26 @@ def batch(
     options: InputOptions,
     output: Path,
     jobs: int | None,
+    cluster: str | None,
     timeout: float | None,
     traces: bool,
+    dataset: bool,
     replay: bool,
     force: bool,
     fail_on: FailOn,
 ) -> int:
     """Write a report of each of many captures, and an index of them.
 
-    INPUT is a folder whose sub-folders are captures, a stored trace, a glob in quotes, or a list of captures (NAME.toml).
+    INPUT is a folder whose sub-folders are captures, a stored trace, a glob in quotes, a URL of a file, folder or glob (s3://, gs://,
+    https://), or a list of captures (NAME.toml).
     The next run into the same folder reads only what changed.
     """
     reading = Reading(**{f.name: getattr(options, f.name) for f in fields(Reading)})
-    asked = Options(reading, options.thresholds, jobs, timeout, keep_traces=traces, replay=replay, force=force)
+    if cluster is not None and jobs is not None:
+        raise click.UsageError("--jobs is of processes here: a cluster reads one capture on each thread of its workers.")
+    asked = Options(
+        reading, options.thresholds, jobs, timeout, keep_traces=traces, dataset=dataset, replay=replay, force=force, cluster=cluster
+    )
     with _progress() as told:
         result = run_batch(inputs, output, asked, told=told)
     _announce(result)

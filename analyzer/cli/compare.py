@@ -24,6 +24,7 @@ from analyzer.ingestion import default_trace_name
 from analyzer.language import _
 from analyzer.reading import InputOptions
 from analyzer.report.write import refuse_existing, write_report
+from analyzer.sources.urls import shown
 
 _AS_IT_IS = "-"
 
@@ -123,8 +124,8 @@ def _two(inputs: Sequence[str], windows: tuple[str, str] | None, instances: tupl
         raise KvpmError("standard input can be read once", hint="name a file for A or for B")
     if len(inputs) == 1 and windows is None and instances is None:
         raise KvpmError(
-            f"{inputs[0]} alone has nothing to be compared with",
-            hint=f"kvpm compare {inputs[0]} B, or --windows 07:00..07:10 07:20..07:30, or --instances NAME NAME",
+            f"{shown(inputs[0])} alone has nothing to be compared with",
+            hint=f"kvpm compare {shown(inputs[0])} B, or --windows 07:00..07:10 07:20..07:30, or --instances NAME NAME",
         )
     return inputs[0], inputs[-1]
 
@@ -193,7 +194,7 @@ def _apart(a: str, b: str) -> tuple[str, str]:
 
     def parts(given: str) -> tuple[str, ...]:
         own = default_trace_name([given]).name.removesuffix(".kvtrace").removesuffix(".kvtrace")
-        return (*Path(os.path.abspath(given)).parts[1:-1], own)
+        return (*Path(os.path.abspath(shown(given))).parts[1:-1], own)
 
     first, second = parts(a), parts(b)
     deep = next((n for n in range(1, max(len(first), len(second))) if first[-n:] != second[-n:]), 1)

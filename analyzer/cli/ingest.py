@@ -27,8 +27,19 @@ from analyzer.sources.discover import find_inputs, is_trace
 )
 @click.option("--force", is_flag=True, help="Make the trace anew if it exists, instead of adding to it.")
 @click.option("--jobs", type=click.IntRange(1, 512), metavar="N", help="Processes that read at a time. Default: one a core.")
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Read them on a Dask cluster, tcp://HOST:8786. Inputs are URLs, or in a folder that all workers share.",
+)
 def ingest(
-    inputs: tuple[str, ...], options: InputOptions, server: ServerOptions, output: Path | None, force: bool, jobs: int | None
+    inputs: tuple[str, ...],
+    options: InputOptions,
+    server: ServerOptions,
+    output: Path | None,
+    force: bool,
+    jobs: int | None,
+    cluster: str | None,
 ) -> int:
     """Read logs, metric dumps and request records into a stored trace (Parquet tables and a manifest).
 
@@ -37,11 +48,13 @@ def ingest(
     live = server.inputs(options.zone)
     if not inputs and not live:
         raise click.UsageError("Give an INPUT, or a server with --prometheus.")
+    if cluster is not None and jobs is not None:
+        raise click.UsageError("--jobs is of processes here: a cluster reads one input on each thread of its workers.")
     trace = output or default_trace_name(inputs or ("prometheus",))
     if force and is_trace(trace):
         _refuse_inside(trace, inputs)
         shutil.rmtree(trace)
-    result = ingested(inputs, trace, options, live, jobs=jobs)
+    result = ingested(inputs, trace, options, live, jobs=jobs, cluster=cluster)
     click.echo(str(trace))
     for name, rows in result.manifest.totals.items():
         click.echo(f"  {name:<10} {rows:>9,} rows")

@@ -24,6 +24,7 @@ from analyzer.language import _
 from analyzer.memory import keep_heap
 from analyzer.reading import InputOptions
 from analyzer.sources.discover import STDIN, Input, find_inputs, is_trace
+from analyzer.sources.urls import is_url
 
 if TYPE_CHECKING:
     from analyzer.trace.reader import Trace
@@ -122,7 +123,7 @@ def refuse_input(output: Path | None, inputs: Sequence[str], *files: Path | None
 
 def _holds_more(given: str) -> bool:
     """Whether one of INPUT stands for several files, a folder or a pattern."""
-    return given != STDIN and (Path(given).is_dir() or not os.path.lexists(given)) and not is_trace(Path(given))
+    return given != STDIN and not is_url(given) and (Path(given).is_dir() or not os.path.lexists(given)) and not is_trace(Path(given))
 
 
 def _is_page(path: Path) -> bool:
@@ -131,12 +132,18 @@ def _is_page(path: Path) -> bool:
 
 
 def ingested(
-    inputs: Sequence[str], trace: Path, options: InputOptions, live: Sequence[Input] = (), *, jobs: int | None = None
+    inputs: Sequence[str],
+    trace: Path,
+    options: InputOptions,
+    live: Sequence[Input] = (),
+    *,
+    jobs: int | None = None,
+    cluster: str | None = None,
 ) -> IngestResult:
     """Ingest with a progress bar where stderr is a terminal; says what could not be read."""
     keep_heap()
     with _progress() as callback:
-        result = ingest_library(inputs, trace, replace(options.for_ingest(), jobs=jobs), live=live, progress=callback)
+        result = ingest_library(inputs, trace, replace(options.for_ingest(), jobs=jobs, cluster=cluster), live=live, progress=callback)
     for problem in result.problems:
         if problem.io or len(inputs) > 1 or len(result.problems) < 6:
             click.echo(f"kvpm: {problem.name} {problem.message}", err=True)

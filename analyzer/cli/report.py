@@ -29,6 +29,7 @@ from analyzer.report.model import ReportData
 from analyzer.report.render import render_html
 from analyzer.report.replay.make import replay_of
 from analyzer.report.write import refuse_existing, write_report
+from analyzer.sources.urls import shown
 
 Charts = Literal["svg", "png", "none"]
 _PICTURE_SUFFIXES: dict[str, PictureForm] = {".svg": "svg", ".png": "png"}
@@ -137,7 +138,7 @@ def report_data(inputs: Sequence[str], options: InputOptions, *, replay: bool | 
         diagnosis = diagnose(trace)
         with replay_progress() as told:
             study = replay_of(trace, diagnosis, asked=replay, told=told)
-        return build_report(trace.con, diagnosis, replay=study, inputs=inputs), diagnosis, read
+        return build_report(trace.con, diagnosis, replay=study, inputs=[shown(i) for i in inputs]), diagnosis, read
 
 
 def made_report(inputs: Sequence[str], options: InputOptions) -> tuple[str, Diagnosis, ExitCode]:

@@ -6,6 +6,7 @@ import csv
 import json
 import sys
 from datetime import datetime
+from pathlib import Path
 
 import click
 import duckdb
@@ -14,8 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from analyzer.cli.options import input_options, opened
-from analyzer.errors import KvpmError
+from analyzer.errors import ExitCode, KvpmError
+from analyzer.fleet.dataset.reader import Dataset, dataset_in
 from analyzer.reading import InputOptions
+from analyzer.sources.discover import STDIN
 
 _LIST = (
     "SELECT table_name AS name, string_agg(column_name, ', ' ORDER BY ordinal_position) AS columns "
@@ -39,20 +42,38 @@ def sql(
     """Ask a trace (or logs) in SQL; without QUERY, list tables and views. QUERY '-' reads standard input.
 
     kvpm sql trace.kvtrace "SELECT * FROM timeline WHERE waiting > 0"
+
+    INPUT may be what kvpm batch --dataset wrote: then it is the whole fleet that is asked.
     """
     text = sys.stdin.read() if query == "-" else query or _LIST
     if not text.strip():
         raise KvpmError("the query is empty", hint="`kvpm sql INPUT` without a query lists tables and columns")
-    with opened((source,), options) as (trace, read):
-        try:
-            cursor = trace.con.execute(text)
-            names = [d[0] for d in cursor.description or []]
-            rows = cursor.fetchall()
-        except duckdb.Error as error:
-            first = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise KvpmError(f"SQL: {first}", hint="`kvpm sql INPUT` without a query lists tables and columns") from None
+    fleet = dataset_in(Path(source)) if source != STDIN else None
+    if fleet is not None:
+        _refuse_window(options)
+        with Dataset(fleet) as dataset:
+            names, rows = _asked(dataset.con, text)
+        read = ExitCode.OK
+    else:
+        with opened((source,), options) as (trace, read):
+            names, rows = _asked(trace.con, text)
     _print(names, rows, form)
     return read
+
+
+def _refuse_window(options: InputOptions) -> None:
+    """A dataset was read with its own options, and is asked for a time in the query, which opens the files of that only."""
+    if options != InputOptions(tz=None, year=None, instance=()):
+        raise click.UsageError("A dataset takes no options of reading: ask for a time in the query, WHERE day = '2026-11-30'.")
+
+
+def _asked(con: duckdb.DuckDBPyConnection, text: str) -> tuple[list[str], list[tuple[object, ...]]]:
+    try:
+        cursor = con.execute(text)
+        return [d[0] for d in cursor.description or []], cursor.fetchall()
+    except duckdb.Error as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise KvpmError(f"SQL: {first}", hint="`kvpm sql INPUT` without a query lists tables and columns") from None
 
 
 def _print(names: list[str], rows: list[tuple[object, ...]], form: str) -> None:

@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import time
+import uuid
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
@@ -23,26 +24,34 @@ from typing import Any
 from analyzer import __version__, language
 from analyzer.errors import ExitCode
 from analyzer.fleet.captures import find_captures
+from analyzer.fleet.dataset import store
 from analyzer.fleet.model import Capture, Failure, Fleet, Reading, Record, Skipped, Stamp, Summary
 from analyzer.fleet.names import file_stems
-from analyzer.fleet.pool import run_all, told_death
+from analyzer.fleet.pool import Answer, run_all, told_death
+from analyzer.fleet.publish import publish
 from analyzer.fleet.render import render_index
 from analyzer.fleet.stamps import untouched
-from analyzer.fleet.state import ASSETS, INDEX, REPORTS, TRACES, is_plain, load, save
+from analyzer.fleet.state import ASSETS, DATASET, INDEX, REPORTS, STAGING, TRACES, is_plain, load, save
 from analyzer.fleet.worker import Task
 from analyzer.report.assets import report_assets, write_shared
 from analyzer.report.write import write_report
 from analyzer.sources.discover import is_trace
+from analyzer.sources.urls import shown
 
 # Of the time that a batch takes, about this share at most goes into saying how far it is.
 _SAVING_SHARE = 0.1
+# A capture whose process died is tried once more: another process may have taken the memory.
+_ATTEMPTS = 2
+_LONGEST_PART = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What is the same for all captures. `timeout` is in seconds a capture; `jobs` None is one a core.
 
-    With `replay` the worst instance of each is replayed where that takes seconds.
+    With `dataset` what was read of all of them is kept as one set of tables (`analyzer.fleet.dataset`). `cluster` is the
+    address of a Dask scheduler whose workers read the captures, in place of processes on this machine. With `replay` the
+    worst instance of each is replayed where that takes seconds.
     """
 
     reading: Reading = field(default_factory=Reading)
@@ -50,8 +59,10 @@ class Options:
     jobs: int | None = None
     timeout: float | None = None
     keep_traces: bool = False
+    dataset: bool = False
     replay: bool = False
     force: bool = False
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +135,8 @@ class _Run:
         self._loads = [s.digest for s in scripts]
         self._thresholds = _thresholds(options.thresholds)
         self._stems: dict[str, str] = {}
+        # a run that was killed may have left a process that still works at something
+        self._run = uuid.uuid4().hex[:8]
         self._cost = 0.0
         self._saved = 0.0
         self.made = self.kept = self.removed = 0
@@ -136,6 +149,9 @@ class _Run:
         # what is there counts until this run knows better
         self._records = dict(self._old)
         self.save()
+        shutil.rmtree(self._out / STAGING, ignore_errors=True)
+        if self._options.dataset:
+            store.begin(self._out / DATASET)
         write_shared(self._shared, self._out / ASSETS)
 
     def results(self, captures: Sequence[Capture]) -> Generator[Record | Failure | Skipped, None, None]:
@@ -148,9 +164,19 @@ class _Run:
                 yield old
             else:
                 tasks[capture.name] = self._task(capture, old)
-        jobs = self._options.jobs or _cores()
-        for name, answer in run_all(((name, task.to_json()) for name, task in tasks.items()), jobs=jobs, timeout=self._options.timeout):
-            yield self._take(tasks[name], answer)
+        # the generator is closed with this one: no process goes on for nobody
+        with closing(self._answers([(name, task.to_json()) for name, task in tasks.items()])) as answers:
+            for name, answer in answers:
+                yield self._take(tasks[name], answer)
+
+    def _answers(self, tasks: list[tuple[str, dict[str, Any]]]) -> Generator[tuple[str, Answer], None, None]:
+        options = self._options
+        if options.cluster is None:
+            yield from run_all(tasks, jobs=options.jobs or _cores(), timeout=options.timeout, attempts=_ATTEMPTS)
+        elif tasks:
+            from analyzer.fleet.cluster import run_all_on
+
+            yield from run_all_on(options.cluster, tasks, timeout=options.timeout)
 
     def _reusable(self, capture: Capture) -> Record | None:
         """The record of the last run, if its report is there and would be made in the same way."""
@@ -162,6 +188,8 @@ class _Run:
         wanted = self._trace(capture)
         if wanted and (old.trace != wanted or not is_trace(self._out / TRACES / wanted)):
             return None
+        if self._options.dataset and not store.holds(self._out / DATASET, self._part(capture.name)):
+            return None
         return old
 
     def _made_with(self, capture: Capture) -> str:
@@ -171,7 +199,7 @@ class _Run:
             language.current(),
             self._thresholds,
             asdict(capture.reading),
-            capture.inputs,
+            [shown(i) for i in capture.inputs],
             self._loads,
             self._options.replay,
         ]
@@ -181,14 +209,24 @@ class _Run:
         limits = self._options.thresholds
         return Task(
             capture=capture,
-            out=self._out.resolve(),
+            out=self._staging(capture.name).resolve(),
             report=self._report(capture),
             trace=self._trace(capture),
             lang=language.current(),
-            thresholds=None if limits is None else limits.resolve(),
+            thresholds="" if limits is None else limits.read_text(encoding="utf-8"),
             known=None if old is None else old.inputs,
             replay=self._options.replay,
+            part=self._part(capture.name) if self._options.dataset else "",
         )
+
+    def _staging(self, name: str) -> Path:
+        """Where a worker puts what it makes of a capture, until it is published."""
+        return self._out / STAGING / self._run / self._stems[name]
+
+    def _part(self, name: str) -> str:
+        """The stem of a capture's files in the dataset, with room for an ending."""
+        stem = self._stems[name]
+        return stem if len(stem.encode()) <= _LONGEST_PART else hashlib.sha256(stem.encode()).hexdigest()[:32]
 
     def _report(self, capture: Capture) -> str:
         return f"{self._stems[capture.name]}.html"
@@ -209,11 +247,13 @@ class _Run:
                 record = replace(self._old[name], inputs=found)
             else:
                 self.made += 1
+                publish(self._staging(name), self._out, self._part(name), answer.get("files"))
                 summary = Summary.from_json(answer["summary"])
                 record = Record(name, task.report, task.trace, self._made_with(task.capture), found, summary)
             self._records[name] = record
             return record
-        # a process that died after it wrote the report left one that nothing is known of
+        shutil.rmtree(self._staging(name), ignore_errors=True)
+        store.remove(self._out / DATASET, self._part(name))
         (self._out / REPORTS / task.report).unlink(missing_ok=True)
         failure = _failure(name, answer, self._options.timeout)
         if task.capture.loose and failure.exit_code == ExitCode.NOTHING_USABLE:
@@ -240,6 +280,9 @@ class _Run:
         self._records = {name: r for name, r in self._records.items() if name in self._stems}
         self._skipped += skipped
         self._remove_old()
+        shutil.rmtree(self._out / STAGING, ignore_errors=True)
+        if store.is_dataset(self._out / DATASET):
+            store.finish(self._out / DATASET, map(self._part, self._records))
         fleet = self._fleet()
         save(self._out, fleet)
         write_report(self._out / INDEX, render_index(fleet), force=True)

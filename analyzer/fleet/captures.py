@@ -3,6 +3,7 @@
 - A stored trace is one capture.
 - A folder is a folder of captures: each stored trace and each folder with files directly in it is one. A folder of files
   only is one capture where it is one of several inputs; given alone, each of its files is one.
+- A URL is taken as a path is: a prefix of a store or a page of links as a folder, a pattern as a glob.
 - What a glob finds, file or folder, is one capture each; so is a file that is named.
 - A file NAME.toml is a list of captures (`analyzer.fleet.listed`).
 """
@@ -12,18 +13,22 @@ from __future__ import annotations
 import glob
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from analyzer.errors import KvpmError, NothingUsableError
 from analyzer.fleet.listed import read_list
 from analyzer.fleet.model import Capture, Reading, Skipped
 from analyzer.fleet.names import told_apart
+from analyzer.fleet.stamps import stamps_of
 from analyzer.fleet.state import is_batch
 from analyzer.language import _
 from analyzer.report import fmt
 from analyzer.sources.discover import STDIN, is_trace
+from analyzer.sources.remote import RemoteFile, find_files, has_magic
+from analyzer.sources.urls import WEB, is_url, own_name, parent, protocol, shown
 
 _TRACE = ".kvtrace"
 _NAME_LENGTH = 120
@@ -51,15 +56,19 @@ def find_captures(given: Sequence[str], reading: Reading | None = None) -> Found
     if not found.captures:
         why = f" ({found.skipped[0].what}: {found.skipped[0].why})" if found.skipped else ""
         raise NothingUsableError(
-            f"no capture in {', '.join(given)}{why}", hint="give a folder whose sub-folders are captures, a glob in quotes, or a list.toml"
+            f"no capture in {', '.join(map(shown, given))}{why}",
+            hint="give a folder whose sub-folders are captures, a glob in quotes, or a list.toml",
         )
     return found
 
 
 def _add(text: str, reading: Reading, found: Found, *, alone: bool) -> None:
-    path = Path(text)
     if text == STDIN:
         raise KvpmError("a batch cannot read standard input", hint="name files, folders, a glob or a list of captures")
+    if is_url(text) and protocol(text) != "file":
+        _add_remote(text, reading, found, alone=alone)
+        return
+    path = Path(unquote(urlsplit(text).path) if is_url(text) else text)
     if is_trace(path):
         found.captures.append(_capture(path, reading))
     elif path.is_dir():
@@ -68,13 +77,52 @@ def _add(text: str, reading: Reading, found: Found, *, alone: bool) -> None:
         found.captures += read_list(path, reading)
     elif os.path.lexists(path):
         found.captures.append(_capture(path, reading))
-    elif glob.has_magic(text):
-        matches = [Path(m) for m in sorted(glob.glob(text, recursive=True)) if not is_batch(Path(m))]
+    elif glob.has_magic(str(path)):
+        matches = [Path(m) for m in sorted(glob.glob(str(path), recursive=True)) if not is_batch(Path(m))]
         if not matches:
             raise KvpmError(f"nothing matches {text!r}", hint="quote the pattern, and check where it begins")
         found.captures += [_capture(match, reading) for match in matches]
     else:
         raise KvpmError(f"no such file or folder: {text}", hint="check the path")
+
+
+def _add_remote(url: str, reading: Reading, found: Found, *, alone: bool) -> None:
+    files = find_files(url)
+    top = url.partition("?")[0] if protocol(url) in WEB else url
+    if has_magic(url):
+        # what matched is as deep as the pattern; ** matches files at any depth
+        depth = None if "**" in top else len(top.rstrip("/").split("/"))
+        found.captures += _remote_groups(files, depth, reading)
+        return
+    if len(files) == 1 and files[0].name == shown(url):
+        found.captures.append(_remote_capture(url, files, reading))
+        return
+    depth = len(shown(top).rstrip("/").split("/")) + 1
+    beside = [f for f in files if len(f.name.split("/")) == depth]
+    below = [f for f in files if f not in beside]
+    if below:
+        found.captures += _remote_groups(below, depth, reading)
+        found.skipped += [Skipped(fmt.clean(own_name(f.name), _NAME_LENGTH), _("a file beside captures that are folders")) for f in beside]
+    elif alone:
+        found.captures += [_remote_capture(f.url, [f], reading, loose=True) for f in beside]
+        found.of_files.append(shown(url))
+    else:
+        found.captures.append(_remote_capture(url, files, reading))
+
+
+def _remote_groups(files: Sequence[RemoteFile], depth: int | None, reading: Reading) -> Iterator[Capture]:
+    """A capture of each object or folder that is `depth` parts of an address deep; None is a capture of each object."""
+    groups: dict[str, list[RemoteFile]] = {}
+    for file in files:
+        parts = file.url.split("/")
+        whole = depth is None or len(parts) <= depth
+        groups.setdefault(file.url if whole else "/".join(parts[:depth]) + "/", []).append(file)
+    yield from (_remote_capture(url, group, reading) for url, group in groups.items())
+
+
+def _remote_capture(url: str, files: Sequence[RemoteFile], reading: Reading, *, loose: bool = False) -> Capture:
+    # nothing of it lies on this machine
+    return Capture(fmt.clean(own_name(url), _NAME_LENGTH) or "capture", Path(os.sep), (url,), reading, loose, stamps_of(files))
 
 
 def _add_folder(folder: Path, reading: Reading, found: Found, *, alone: bool) -> None:
@@ -139,6 +187,11 @@ def _once(captures: Sequence[Capture]) -> list[Capture]:
 
 def _named(captures: Sequence[Capture]) -> list[Capture]:
     """The captures in the order of their names, which differ. A stored trace of a name keeps it before a folder does."""
-    names = told_apart([(c.name, fmt.clean(c.base.name, _NAME_LENGTH)) for c in captures])
+    names = told_apart([(c.name, fmt.clean(_folder_name(c), _NAME_LENGTH)) for c in captures])
     assert max(Counter(names).values(), default=1) == 1
     return sorted((replace(c, name=n) for c, n in zip(captures, names, strict=True)), key=lambda c: c.name)
+
+
+def _folder_name(capture: Capture) -> str:
+    first = capture.inputs[0]
+    return own_name(parent(first)) if is_url(first) else capture.base.name

@@ -33,7 +33,8 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """One capture to make a report of. `inputs` are files, folders, globs or one stored trace, all relative to `base`.
+    """One capture to make a report of. `inputs` are files, folders, globs or one stored trace, all relative to `base`, or
+    URLs. Of a capture that was found behind a URL, `listed` are the stamps of its objects.
 
     `name` is unique in a batch and clean. `loose` is a file that a folder happened to hold: if nothing in it is of a
     model server, it is no capture at all.
@@ -44,6 +45,7 @@ class Capture:
     inputs: tuple[str, ...]
     reading: Reading = field(default_factory=Reading)
     loose: bool = False
+    listed: tuple[Stamp, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Incident:
     end: datetime | None
     cause: Cause
     instance: str
+    confidence: Confidence = "low"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,8 @@ class Summary:
             "waiting": self.waiting, "running": self.running, "kv_usage": self.kv_usage, "retracted": self.retracted,
             "pool_tokens": self.pool_tokens, "cut": self.cut, "findings": self.findings,
             "incidents": [
-                {**_window_json(Window(i.start, i.end)), "cause": i.cause, "instance": i.instance} for i in self.incidents
+                {**_window_json(Window(i.start, i.end)), "cause": i.cause, "confidence": i.confidence, "instance": i.instance}
+                for i in self.incidents
             ],
             "missing": self.missing,
         }  # fmt: skip
@@ -132,7 +136,9 @@ class Summary:
             pool_tokens=None if pool is None else (int(pool[0]), int(pool[1])), cut=bool(stored["cut"]),
             findings=tuple((_cause(cause), _confidence(confidence)) for cause, confidence in stored["findings"]),
             incidents=tuple(
-                Incident(fmt.to_utc(i["start"]), fmt.to_utc(i["end"]), _cause(i["cause"]), str(i["instance"]))
+                Incident(
+                    fmt.to_utc(i["start"]), fmt.to_utc(i["end"]), _cause(i["cause"]), str(i["instance"]), _confidence(i["confidence"])
+                )
                 for i in stored["incidents"]
             ),
             missing=tuple(map(str, stored["missing"])),
@@ -141,12 +147,17 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """One file of a capture: its path below the capture's base, size, content hash, and time of change (ns)."""
+    """One file of a capture: its path below the capture's base, size, content hash, and time of change (ns).
+
+    Of an object behind a URL, which is not read for its hash, the path is what is shown of the URL, and `version` is its
+    store's mark of the content, empty where it gives none.
+    """
 
     path: str
     size: int
-    sha256: str
-    mtime_ns: int
+    sha256: str = ""
+    mtime_ns: int = 0
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Worker processes that do one capture after another, and whose death is the failure of one capture only.
+"""Worker processes that do one capture after another, and whose death costs one capture only: another process tries it again.
 
 A worker is a Python of its own that reads a task a line from its standard input and answers with a line. It is started
 with the environment that keeps numeric libraries to one thread, which has to be there before they are loaded.
@@ -36,9 +36,12 @@ _ONE_THREAD = (
 )
 
 
-def run_all(tasks: Iterable[tuple[str, Task]], *, jobs: int, timeout: float | None = None) -> Iterator[tuple[str, Answer]]:
+def run_all(
+    tasks: Iterable[tuple[str, Task]], *, jobs: int, timeout: float | None = None, attempts: int = 1
+) -> Iterator[tuple[str, Answer]]:
     """Answers of all (key, task) as they come, from at most `jobs` processes at a time; `timeout` is in seconds a task.
 
+    A task whose process died is given to a new one, until `attempts` have been made.
     An answer is what `analyzer.fleet.worker` says, or {"died": exit status, negative for a signal}, or {"timeout": True}.
     When the iterator is left early, the processes are ended.
     """
@@ -48,7 +51,7 @@ def run_all(tasks: Iterable[tuple[str, Task]], *, jobs: int, timeout: float | No
         waiting.put(task)
         total += 1
     answers: queue.SimpleQueue[tuple[str, Answer] | BaseException] = queue.SimpleQueue()
-    hands = [_Hand(waiting, answers, timeout) for _ in range(min(jobs, total))]
+    hands = [_Hand(waiting, answers, timeout, attempts) for _ in range(min(jobs, total))]
     for hand in hands:
         hand.start()
     try:
@@ -64,47 +67,19 @@ def run_all(tasks: Iterable[tuple[str, Task]], *, jobs: int, timeout: float | No
             hand.join()
 
 
-class _Hand(threading.Thread):
-    """Serves one worker process: a task out, an answer in, and a new process after one that died."""
+class Process:
+    """One worker process, started with its first task, and anew with the next one after it died."""
 
-    def __init__(
-        self,
-        waiting: queue.SimpleQueue[tuple[str, Task]],
-        answers: queue.SimpleQueue[tuple[str, Answer] | BaseException],
-        timeout: float | None,
-    ) -> None:
-        super().__init__(daemon=True)
-        self._waiting, self._answers, self._timeout = waiting, answers, timeout
+    def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
         # a process must not be started after `stop` has looked for one
         self._starting = threading.Lock()
 
-    def run(self) -> None:
+    def ask(self, task: Task, timeout: float | None = None) -> Answer:
+        """The answer to `task`, or how the process ended, as `run_all` has it; `timeout` is in seconds."""
         try:
-            while not self._stopped:
-                try:
-                    key, task = self._waiting.get_nowait()
-                except queue.Empty:
-                    break
-                self._answers.put((key, self._ask(task)))
-        except BaseException as error:
-            # a thread has nobody to tell but the one who waits for its answers
-            self._answers.put(error)
-        finally:
-            self._end()
-
-    def stop(self) -> None:
-        """End the process at once, whatever it is doing."""
-        with self._starting:
-            self._stopped = True
-            process = self._process
-            if process is not None:
-                process.kill()
-
-    def _ask(self, task: Task) -> Answer:
-        try:
-            process = self._worker()
+            process = self._running()
         except OSError as error:
             return {"failed": [f"no process for it: {error.strerror or error}", "fewer --jobs", int(ExitCode.INTERNAL)]}
         if process is None:
@@ -115,7 +90,7 @@ class _Hand(threading.Thread):
             late.set()
             process.kill()
 
-        timer = None if self._timeout is None else threading.Timer(self._timeout, give_up)
+        timer = None if timeout is None else threading.Timer(timeout, give_up)
         if timer is not None:
             timer.start()
         try:
@@ -126,19 +101,23 @@ class _Hand(threading.Thread):
         if line.endswith(b"\n"):
             answer: Answer = json.loads(line)
             return answer
-        status = self._end()
+        status = self.end()
         return {"timeout": True} if late.is_set() else {"died": status}
 
-    def _worker(self) -> subprocess.Popen[bytes] | None:
-        """The process, a new one if there is none; None after `stop`."""
-        with self._starting:
-            if self._stopped:
-                return None
-            if self._process is None:
-                self._process = _start()
-            return self._process
+    @property
+    def stopped(self) -> bool:
+        """True after `stop`."""
+        return self._stopped
 
-    def _end(self) -> int:
+    def stop(self) -> None:
+        """End the process at once, whatever it is doing, and start no other."""
+        with self._starting:
+            self._stopped = True
+            process = self._process
+            if process is not None:
+                process.kill()
+
+    def end(self) -> int:
         """Wait until the process is gone, for which the end of its input is a reason; returns its exit status."""
         process, self._process = self._process, None
         if process is None:
@@ -150,6 +129,55 @@ class _Hand(threading.Thread):
         status = process.wait()
         process.stdout.close()
         return status
+
+    def _running(self) -> subprocess.Popen[bytes] | None:
+        """The process, a new one if there is none; None after `stop`."""
+        with self._starting:
+            if self._stopped:
+                return None
+            if self._process is None:
+                self._process = _start()
+            return self._process
+
+
+class _Hand(threading.Thread):
+    """Serves one worker process: a task out, an answer in."""
+
+    def __init__(
+        self,
+        waiting: queue.SimpleQueue[tuple[str, Task]],
+        answers: queue.SimpleQueue[tuple[str, Answer] | BaseException],
+        timeout: float | None,
+        attempts: int,
+    ) -> None:
+        super().__init__(daemon=True)
+        self._waiting, self._answers, self._timeout, self._attempts = waiting, answers, timeout, attempts
+        self._process = Process()
+
+    def run(self) -> None:
+        try:
+            while not self._process.stopped:
+                try:
+                    key, task = self._waiting.get_nowait()
+                except queue.Empty:
+                    break
+                self._answers.put((key, self._answer(task)))
+        except BaseException as error:
+            # a thread has nobody to tell but the one who waits for its answers
+            self._answers.put(error)
+        finally:
+            self._process.end()
+
+    def stop(self) -> None:
+        """End the process at once, whatever it is doing."""
+        self._process.stop()
+
+    def _answer(self, task: Task) -> Answer:
+        for _ in range(self._attempts):
+            answer = self._process.ask(task, self._timeout)
+            if "died" not in answer:
+                break
+        return answer
 
 
 def _exchange(process: subprocess.Popen[bytes], line: bytes) -> bytes:

@@ -12,18 +12,20 @@ from analyzer.errors import ExitCode, KvpmError
 from analyzer.fleet.model import Capture, Stamp
 from analyzer.report import fmt
 from analyzer.sources.discover import find_inputs, is_trace
+from analyzer.sources.remote import RemoteFile, find_files
+from analyzer.sources.urls import is_url
 
 _PATH_LENGTH = 1000
 
 
 def stamps(capture: Capture, known: Sequence[Stamp] = ()) -> tuple[Stamp, ...]:
-    """A stamp of each file of the capture.
+    """A stamp of each file and of each object of the capture.
 
     A file of the size and the time of change of a `known` one is taken to be that one: the others are read for their hash.
     Raises KvpmError for an input that is not there or cannot be read.
     """
     by_path: Mapping[str, Stamp] = {s.path: s for s in known}
-    found = []
+    found = [stamp for url in capture.inputs if is_url(url) for stamp in stamps_of(find_files(url))]
     for shown, path in _files(capture):
         try:
             about = path.stat()
@@ -38,7 +40,11 @@ def stamps(capture: Capture, known: Sequence[Stamp] = ()) -> tuple[Stamp, ...]:
 
 
 def untouched(capture: Capture, known: Sequence[Stamp]) -> bool:
-    """True when the files are the known ones by their names, sizes and times of change; none is read."""
+    """True when the files are the known ones by their names, sizes and times of change, or objects by their versions; none is read."""
+    if capture.listed:
+        return same_content(capture.listed, known)
+    if any(map(is_url, capture.inputs)):
+        return False
     try:
         now = [(shown, (about := path.stat()).st_size, about.st_mtime_ns) for shown, path in _files(capture)]
     except (OSError, KvpmError):
@@ -47,14 +53,22 @@ def untouched(capture: Capture, known: Sequence[Stamp]) -> bool:
 
 
 def same_content(one: Sequence[Stamp], other: Sequence[Stamp]) -> bool:
-    """True when names, sizes and bytes are the same."""
-    return [(s.path, s.size, s.sha256) for s in one] == [(s.path, s.size, s.sha256) for s in other]
+    """True when names, sizes and bytes are the same; of an object without a hash or a version that is not known."""
+    told = all(s.sha256 or s.version for s in one)
+    return told and [(s.path, s.size, s.sha256, s.version) for s in one] == [(s.path, s.size, s.sha256, s.version) for s in other]
+
+
+def stamps_of(objects: Sequence[RemoteFile]) -> tuple[Stamp, ...]:
+    """Stamps of objects as their store lists them."""
+    return tuple(Stamp(fmt.clean(o.name, _PATH_LENGTH), o.size or 0, version=o.version) for o in objects)
 
 
 def _files(capture: Capture) -> Iterator[tuple[str, Path]]:
     """(path below the capture's base, as shown; where it is) of every file, in a stable order."""
     base = capture.base
     for text in capture.inputs:
+        if is_url(text):
+            continue
         path = base / text
         if is_trace(path):
             files = sorted(p for p in path.rglob("*") if p.is_file())

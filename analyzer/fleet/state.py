@@ -16,10 +16,13 @@ from analyzer import __version__
 from analyzer.errors import KvpmError
 from analyzer.fleet.model import Fleet, Record, Stamp, Summary
 from analyzer.report.write import write_report
+from analyzer.sources.urls import is_url
 
 FILE = "batch.json"
 FORMAT_VERSION = 1
-REPORTS, TRACES, ASSETS, INDEX = "reports", "traces", "assets", "index.html"
+REPORTS, TRACES, ASSETS, INDEX, DATASET = "reports", "traces", "assets", "index.html", "dataset"
+# What workers made and nobody has looked at yet; only a run that goes on has it.
+STAGING = ".making"
 _KIND = "kvpm batch"
 
 
@@ -104,7 +107,7 @@ def _record_json(record: Record) -> dict[str, Any]:
         "report": f"{REPORTS}/{record.report}",
         "trace": f"{TRACES}/{record.trace}" if record.trace else None,
         "made_with": record.made_with,
-        "inputs": [{"path": s.path, "size": s.size, "sha256": s.sha256, "mtime_ns": s.mtime_ns} for s in record.inputs],
+        "inputs": [_stamp_json(s) for s in record.inputs],
         "summary": record.summary.to_json(),
     }
 
@@ -130,5 +133,13 @@ def _in(folder: str, path: str) -> str:
     return name
 
 
+def _stamp_json(stamp: Stamp) -> dict[str, Any]:
+    about = {"path": stamp.path, "size": stamp.size}
+    return about | ({"version": stamp.version} if is_url(stamp.path) else {"sha256": stamp.sha256, "mtime_ns": stamp.mtime_ns})
+
+
 def _stamp(stored: Mapping[str, Any]) -> Stamp:
-    return Stamp(str(stored["path"]), int(stored["size"]), str(stored["sha256"]), int(stored["mtime_ns"]))
+    path, size = str(stored["path"]), int(stored["size"])
+    if is_url(path):
+        return Stamp(path, size, version=str(stored["version"]))
+    return Stamp(path, size, str(stored["sha256"]), int(stored["mtime_ns"]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from analyzer.diagnosis.model import Diagnosis, InstanceDiagnosis, Window
 from analyzer.fleet.model import Incident, Summary
 from analyzer.report import fmt
@@ -34,7 +36,7 @@ def summarise(diagnosis: Diagnosis, severity: Severity, *, cut: bool) -> Summary
         pool_tokens=_pool(diagnosis, verdict.instance),
         cut=cut or diagnosis.cut,
         findings=tuple(dict.fromkeys((f.cause, f.confidence) for f in (verdict, *diagnosis.findings))),
-        incidents=_incidents(diagnosis),
+        incidents=_longest(incidents_of(diagnosis)),
         missing=_missing(diagnosis) if verdict.cause == "insufficient_data" else (),
     )
 
@@ -63,25 +65,30 @@ def _pool(diagnosis: Diagnosis, instance: str | None) -> tuple[int, int] | None:
     return (min(own), max(own)) if own else None
 
 
-def _incidents(diagnosis: Diagnosis) -> tuple[Incident, ...]:
-    """All incidents of all instances in the order of their time; of more than MAX_INCIDENTS, the longest."""
+def incidents_of(diagnosis: Diagnosis) -> tuple[Incident, ...]:
+    """All incidents of all instances in the order of their time."""
     found = [
-        Incident(i.window.start, i.window.end, i.findings[0].cause, fmt.clean(each.instance, 120))
+        Incident(i.window.start, i.window.end, i.findings[0].cause, each.instance, i.findings[0].confidence)
         for each in diagnosis.instances
         for i in each.incidents
         if i.findings and (i.window.start or i.window.end)
     ]
     verdicts = [(i.instance, i.verdict) for i in diagnosis.instances] or [(diagnosis.verdict.instance or "", diagnosis.verdict)]
     for instance, verdict in verdicts:
-        who, window = fmt.clean(instance, 120), verdict.window
+        who, window = instance, verdict.window
         told = any(i.cause == verdict.cause and i.instance == who for i in found)
         if told or verdict.cause in _NO_INCIDENT or not (window.start or window.end):
             continue
         # what takes a server away is a verdict with a time of its own, and the queue that it left belongs to it
         found = [i for i in found if i.instance != who or not _overlap(Window(i.start, i.end), window)]
-        found.append(Incident(window.start, window.end, verdict.cause, who))
-    longest = sorted(found, key=lambda i: -(i.end - i.start).total_seconds() if i.start and i.end else 0.0)[:MAX_INCIDENTS]
-    return tuple(sorted(longest, key=_place))
+        found.append(Incident(window.start, window.end, verdict.cause, who, verdict.confidence))
+    return tuple(sorted(found, key=_place))
+
+
+def _longest(incidents: tuple[Incident, ...]) -> tuple[Incident, ...]:
+    """Of more than MAX_INCIDENTS, those that lasted longest, in the same order."""
+    longest = sorted(incidents, key=lambda i: -(i.end - i.start).total_seconds() if i.start and i.end else 0.0)[:MAX_INCIDENTS]
+    return tuple(replace(i, instance=fmt.clean(i.instance, 120)) for i in sorted(longest, key=_place))
 
 
 def _overlap(one: Window, other: Window) -> bool:

@@ -11,6 +11,8 @@ import re
 import shutil
 import sys
 import tempfile
+import threading
+import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,18 +21,23 @@ from analyzer import language
 from analyzer.errors import ExitCode, KvpmError
 from analyzer.fleet.model import Capture, Reading, Stamp
 from analyzer.fleet.stamps import same_content, stamps
-from analyzer.fleet.state import ASSETS, REPORTS, TRACES
+from analyzer.fleet.state import ASSETS, DATASET, REPORTS, TRACES
 from analyzer.report import fmt
+from analyzer.sources.urls import is_url, shown
 
 _STEPS_IN = re.compile(r"(?<![\w.])/(?:[^\s/'\"]+/)+")
+
+
+_LOOK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """A capture to make a report of; `known` are the stamps of its last report, None where that must be made anew.
 
-    `report` and `trace` are names of files to make in `out`; `trace` is empty where none is wanted. With `replay` the worst instance is
-    replayed where `kvpm report` would do so unasked.
+    `report` and `trace` are names of files to make in the folders of those in `out`, which is this task's own; `trace` is
+    empty where none is wanted. `thresholds` is the text of a file of them, empty without one. With `replay` the worst instance is
+    replayed where `kvpm report` would do so unasked. `part` is the stem of its files in a dataset, empty where none is wanted.
     """
 
     capture: Capture
@@ -38,9 +45,10 @@ class Task:
     report: str
     trace: str
     lang: str
-    thresholds: Path | None
+    thresholds: str
     known: tuple[Stamp, ...] | None
     replay: bool = False
+    part: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """One line for a worker."""
@@ -48,9 +56,9 @@ class Task:
         return {
             "name": c.name, "base": str(c.base), "inputs": c.inputs, "reading": asdict(c.reading),
             "out": str(self.out), "report": self.report, "trace": self.trace, "lang": self.lang,
-            "thresholds": None if self.thresholds is None else str(self.thresholds),
+            "thresholds": self.thresholds,
             "known": None if self.known is None else [asdict(s) for s in self.known],
-            "replay": self.replay,
+            "replay": self.replay, "part": self.part,
         }  # fmt: skip
 
     @classmethod
@@ -60,14 +68,15 @@ class Task:
         return cls(
             capture=Capture(told["name"], Path(told["base"]), tuple(told["inputs"]), Reading(**reading)),
             out=Path(told["out"]), report=told["report"], trace=told["trace"], lang=told["lang"],
-            thresholds=None if told["thresholds"] is None else Path(told["thresholds"]),
+            thresholds=told["thresholds"],
             known=None if told["known"] is None else tuple(Stamp(**s) for s in told["known"]),
-            replay=told["replay"],
+            replay=told["replay"], part=told["part"],
         )  # fmt: skip
 
 
 def main() -> None:
-    """Answer tasks until there are no more."""
+    """Answer tasks until there are no more, or whoever asks is gone."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     # what a library prints must not be taken for an answer
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -76,10 +85,21 @@ def main() -> None:
         answers.flush()
 
 
+def _end_with(parent: int) -> None:
+    """End this process when that one has ended: of one that was killed nobody else would end what it began."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK_S)
+    os._exit(1)
+
+
 def answer(task: dict[str, Any]) -> dict[str, Any]:
-    """`work`, with whatever goes wrong as {"failed": [reason, hint, exit code]}."""
+    """`work`, or of `kvpm ingest` one input read, with whatever goes wrong as {"failed": [reason, hint, exit code]}."""
     try:
         with language.use(task["lang"]):
+            if "read" in task:
+                from analyzer.fleet.cluster_reading import read_here
+
+                return read_here(task["read"], task["out"])
             return work(Task.from_json(task))
     except KvpmError as error:
         return {"failed": [_without_folders(error.message), error.hint, int(error.exit_code)]}
@@ -101,17 +121,24 @@ def answer(task: dict[str, Any]) -> dict[str, Any]:
 def work(task: Task) -> dict[str, Any]:
     """Make the report, unless the inputs are the known ones; {"stamps": …, "summary": None where nothing was to do}."""
     # names of files are stored and shown as they are below this folder
-    os.chdir(task.capture.base)
+    try:
+        os.chdir(task.capture.base)
+    except OSError as error:
+        hint = "on a cluster, give URLs or a folder that all workers share"
+        raise KvpmError(f"its folder is not there: {error.strerror}", hint=hint, exit_code=ExitCode.INPUT_CUT) from error
     # before reading: what is appended meanwhile makes the next run read again
     now = stamps(task.capture, task.known or ())
     stored = [asdict(s) for s in now]
     if task.known is not None and same_content(now, task.known):
         return {"stamps": stored, "summary": None}
+    for folder in (REPORTS, TRACES):
+        (task.out / folder).mkdir(parents=True, exist_ok=True)
     return {"stamps": stored, "summary": _made(task)}
 
 
 def _made(task: Task) -> dict[str, Any]:
     from analyzer.diagnosis.diagnose import diagnose
+    from analyzer.fleet.dataset.extract import Extracted, extract
     from analyzer.fleet.summarise import summarise
     from analyzer.reading import InputOptions, ingested, opened
     from analyzer.report.data import build_report
@@ -119,9 +146,9 @@ def _made(task: Task) -> dict[str, Any]:
     from analyzer.report.replay.make import replay_of
     from analyzer.report.write import write_report
 
-    options = InputOptions(**asdict(task.capture.reading), thresholds=task.thresholds)
     inputs = task.capture.inputs
     with tempfile.TemporaryDirectory(prefix="kvpm-") as scratch:
+        options = InputOptions(**asdict(task.capture.reading), thresholds=_thresholds(task, Path(scratch)))
         read = ExitCode.OK
         kept = None
         if task.trace:
@@ -134,28 +161,35 @@ def _made(task: Task) -> dict[str, Any]:
             diagnosis = replace(diagnose(trace), trace=task.capture.name)
             # one process: the captures are what is done in parallel
             study = replay_of(trace, diagnosis, asked=None if task.replay else False, jobs=1)
-            report = build_report(trace.con, diagnosis, replay=study, inputs=task.capture.inputs)
+            report = build_report(trace.con, diagnosis, replay=study, inputs=[shown(i) for i in task.capture.inputs])
             html = render_html(report, assets_beside=f"../{ASSETS}")
+            summary = summarise(diagnosis, report.verdict.severity, cut=ExitCode.INPUT_CUT in (read, opening))
+            if task.part:
+                about = Extracted(task.capture.name, task.part, f"{REPORTS}/{task.report}")
+                extract(trace, diagnosis, summary, about, task.out / DATASET)
         if kept is not None:
             _keep(kept, task.out / TRACES / task.trace, task.capture.base)
         write_report(task.out / REPORTS / task.report, html, force=True)
-    cut = ExitCode.INPUT_CUT in (read, opening)
-    return summarise(diagnosis, report.verdict.severity, cut=cut).to_json()
+    return summary.to_json()
+
+
+def _thresholds(task: Task, scratch: Path) -> Path | None:
+    if not task.thresholds:
+        return None
+    file = scratch / "thresholds.toml"
+    file.write_text(task.thresholds, encoding="utf-8")
+    return file
 
 
 def _keep(scratch: Path, target: Path, base: Path) -> None:
-    """Put a trace beside its report, in place of an older one, and without the places of its inputs on this machine."""
+    """Put a trace into the folder of traces, without the places of its inputs on this machine."""
     from analyzer.trace.manifest import read_manifest
 
     manifest = read_manifest(scratch)
     for source in manifest.sources:
-        source.folder = os.path.relpath(source.folder, base)
+        source.folder = source.folder if is_url(source.folder) else os.path.relpath(source.folder, base)
     manifest.write(scratch)
-    aside = target.with_name(f".{target.name}.part")
-    shutil.rmtree(aside, ignore_errors=True)
-    shutil.copytree(scratch, aside)
-    shutil.rmtree(target, ignore_errors=True)
-    aside.rename(target)
+    shutil.copytree(scratch, target)
 
 
 def _without_folders(text: str) -> str:

@@ -1,4 +1,4 @@
-"""From what the user typed to the list of inputs: files, folders, globs and standard input."""
+"""From what the user typed to the list of inputs: files, folders, globs, URLs and standard input."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from analyzer.errors import KvpmError
 from analyzer.sources.opening import TextSource
+from analyzer.sources.remote import RemoteFile, find_files
+from analyzer.sources.urls import is_url, parent, protocol, shown
 
 STDIN = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input. `path` is None for standard input, and for a server that is asked (`live`; `key` names the question).
+    """One input. `path` is None for standard input, for an object behind a URL (`remote`), and for a server that is asked
+    (`live`; `key` names the question).
 
     `name` is how it is shown and stored: as given, or below the folder that was given. `folder` is the
     folder it lies in; files of one folder are taken for one server unless something says otherwise.
@@ -29,6 +33,7 @@ class Input:
     named: bool = True
     live: TextSource | None = None
     key: str = ""
+    remote: RemoteFile | None = None
 
     def __post_init__(self) -> None:
         # A name that is not UTF-8 opens as it is, and is shown and stored as far as it can be read.
@@ -37,7 +42,9 @@ class Input:
 
     @property
     def size(self) -> int:
-        """Bytes of a file as it is stored; 0 where that is not known."""
+        """Bytes of a file or an object as it is stored; 0 where that is not known."""
+        if self.path is None and self.remote is not None:
+            return self.remote.size or 0
         try:
             return self.path.stat().st_size if self.path is not None else 0
         except OSError:
@@ -60,23 +67,27 @@ def is_trace(path: Path) -> bool:
 def find_inputs(given: Sequence[str]) -> list[Input]:
     """The inputs behind `given`, in a stable order, each once.
 
-    Raises KvpmError for a path that does not exist or a pattern that matches nothing.
+    Raises KvpmError for a path that does not exist, a pattern that matches nothing, and a URL that cannot be read.
     """
     inputs: list[Input] = []
-    seen: set[Path] = set()
+    seen: set[Path | str] = set()
     for text in given:
         if text == STDIN:
             inputs.append(Input(None, "stdin", "stdin"))
             continue
         for item in _expand(text):
-            real = item.path.resolve() if item.path else None
-            if real is not None and real not in seen:
+            real = item.path.resolve() if item.path else item.name
+            if real not in seen:
                 seen.add(real)
                 inputs.append(item)
     return inputs
 
 
 def _expand(text: str) -> list[Input]:
+    if protocol(text) == "file":
+        text = unquote(urlsplit(text).path)
+    if is_url(text):
+        return [Input(None, f.name, parent(f.url), named=f.name == shown(text), remote=f) for f in find_files(text)]
     path = Path(text)
     if path.is_dir():
         return _walk(path)

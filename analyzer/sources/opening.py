@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, Literal, Protocol, cast
 
 import zstandard
 
@@ -79,6 +79,12 @@ class TextSource(Protocol):
     def __iter__(self) -> Iterator[bytes]: ...
 
 
+class Openable(Protocol):
+    """What gives the bytes of an input, as a path does; raises OSError."""
+
+    def open(self, mode: Literal["rb"]) -> BinaryIO: ...
+
+
 class TextInput:
     """The text of one input, as blocks of UTF-8 without a byte order mark.
 
@@ -86,7 +92,7 @@ class TextInput:
     input ended too early, with the reason in `notes`; `size` and `sha256` are of the stored bytes.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | Openable | None) -> None:
         self._path = path
         self.cut = False
         self.notes: list[str] = []

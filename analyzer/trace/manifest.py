@@ -30,7 +30,8 @@ class StoredSource:
     """One input: its account (`row`, the `sources` table's columns), what identifies its server (`streams`, on the source's
     own clock), what the options of reading said (`read_with`), and the seconds that were added to its times (`offset_s`).
     `content_sha256` is of the unpacked bytes. `clock_assumed` and `year_assumed`: nothing told the zone or the year of
-    its stamps. `number` is its own within the trace: the numbers of its metric series begin with it."""
+    its stamps. `number` is its own within the trace: the numbers of its metric series begin with it. `version` is a
+    store's mark of the content of a remote object, empty for anything else."""
 
     source_id: str
     path: str
@@ -46,6 +47,7 @@ class StoredSource:
     content_sha256: str | None = None
     number: int = 0
     offset_s: float = 0.0
+    version: str = ""
     files: dict[str, StoredFile] = field(default_factory=dict)
 
 

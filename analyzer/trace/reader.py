@@ -6,7 +6,7 @@ Only the stored trace is read. Any other Parquet reader can read it too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -41,9 +41,9 @@ class SqlFile:
         return self.path.read_text(encoding="utf-8")
 
 
-def sql_files() -> Iterator[SqlFile]:
+def sql_files(layers: Sequence[str] = LAYERS) -> Iterator[SqlFile]:
     """All files of the SQL library in the order in which they build on each other."""
-    for layer in LAYERS:
+    for layer in layers:
         folder = sql_dir() / layer
         order = [line.strip() for line in (folder / "ORDER").read_text(encoding="utf-8").splitlines()]
         for name in order:
@@ -74,7 +74,7 @@ class Trace:
         self.con.execute(f"SET memory_limit = '{memory_limit}'")
         stored = [f for s in self.manifest.sources for f in s.files.values()]
         # of a small trace planning is most of the work: a second thread only waits, and what is computed once is planned once
-        small = sum(f.rows for f in stored) <= SMALL_ROWS
+        self._small = small = sum(f.rows for f in stored) <= SMALL_ROWS
         if small:
             self.con.execute("SET threads = 1")
         for name, moment in (("since", since), ("until", until)):
@@ -98,6 +98,12 @@ class Trace:
             else:
                 files = [self.path / s.files[table.name].path for s in self.manifest.sources if table.name in s.files]
             make_table(self.con, table, files, in_memory)
+
+    def use_buckets(self, bucket_s: int) -> None:
+        """From now on `timeline`, and what it is made from, has buckets of that many seconds, however long the trace is."""
+        self.con.execute(f"SET VARIABLE bucket_s = {bucket_s}::INTEGER")
+        for statement in _bucketed(self._small):
+            self.con.execute(statement)
 
     def close(self) -> None:
         """Release the connection."""
@@ -134,6 +140,7 @@ _KEPT = (
 _NEVER_KEPT = ("metrics", "counter_delta", "_sample")
 
 
+_MADE = re.compile(r"^CREATE OR REPLACE (?:VIEW|TABLE) (\w+) AS$", re.MULTILINE)
 _CREATE = re.compile(r"^CREATE OR REPLACE VIEW (\w+) AS$", re.MULTILINE)
 
 
@@ -143,10 +150,25 @@ def _library(keep_all: bool) -> tuple[duckdb.Statement, ...]:
 
     def made(view: re.Match[str]) -> str:
         kept = view[1] in _KEPT or (keep_all and view[1] not in _NEVER_KEPT)
-        return f"CREATE TABLE {view[1]} AS" if kept else view[0]
+        return f"CREATE OR REPLACE TABLE {view[1]} AS" if kept else view[0]
 
     with duckdb.connect(":memory:") as con:
         return tuple(statement for file in sql_files() for statement in con.extract_statements(_CREATE.sub(made, file.text)))
+
+
+@cache
+def _bucketed(keep_all: bool) -> tuple[duckdb.Statement, ...]:
+    """The part of the library that goes from the width of a bucket to the timeline, in its order."""
+    made = {found[1]: s for s in _library(keep_all) if (found := _MADE.search(s.query))}
+    reads = {name: {w for w in re.findall(r"\w+", s.query) if w in made and w != name} for name, s in made.items()}
+    below, above = {"timeline"}, {"_bucket"}
+    for name in reversed(made):
+        if name in below:
+            below |= reads[name]
+    for name in made:
+        if reads[name] & above:
+            above.add(name)
+    return tuple(s for name, s in made.items() if name in above & below)
 
 
 def create_views(con: duckdb.DuckDBPyConnection, keep_all: bool = False) -> None:

@@ -75,6 +75,11 @@ class Spool:
         for table in {*self._rows, *self._files}:
             self.close_table(table)
 
+    def move(self, folder: Path) -> None:
+        """Look for the rows in another folder from now on, where their files are by now; the spool is closed."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+
     def drop(self) -> None:
         """Forget all rows; the spool is closed."""
         for path in self._folder.glob("*.arrows"):

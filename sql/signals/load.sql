@@ -126,12 +126,15 @@ span AS (
     SELECT coalesce(epoch(max(ts) - min(ts)), 0.0) + 1.0 AS s FROM moments
 )
 SELECT
-    CASE
-        WHEN s <= 1990 THEN 1
-        WHEN s / 5 <= 1990 THEN 5
-        WHEN s / 10 <= 1990 THEN 10
-        ELSE 60 * ceil(s / 60.0 / 1990)::INTEGER
-    END AS bucket_s
+    coalesce(
+        getvariable('bucket_s')::INTEGER,
+        CASE
+            WHEN s <= 1990 THEN 1
+            WHEN s / 5 <= 1990 THEN 5
+            WHEN s / 10 <= 1990 THEN 10
+            ELSE 60 * ceil(s / 60.0 / 1990)::INTEGER
+        END
+    ) AS bucket_s
 FROM span;
 
 -- Every bucket of every instance, from its first to its last report or arrival.

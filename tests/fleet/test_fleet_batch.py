@@ -40,7 +40,9 @@ class Stage:
         self.read.clear()
         return run_batch([str(self.captures)], self.out, Options(**options))
 
-    def play(self, tasks: Iterable[tuple[str, Task]], *, jobs: int, timeout: float | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    def play(
+        self, tasks: Iterable[tuple[str, Task]], *, jobs: int, timeout: float | None, attempts: int
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
         for done, (key, task) in enumerate(tasks):
             if self.interrupt_after == done:
                 raise KeyboardInterrupt

@@ -13,12 +13,14 @@ from sql_case import database
 
 from analyzer.diagnosis.questions import questions
 from analyzer.diagnosis.thresholds import thresholds
+from analyzer.fleet.dataset.reader import LAYER
 from analyzer.resources import sql_dir
 from analyzer.trace.reader import _KEPT, LAYERS, create_views, sql_files
 from analyzer.trace.schema import TABLES
 
 CREATE = re.compile(r"^CREATE OR REPLACE VIEW (\w+) AS$", re.M)
 FILES = list(sql_files())
+FLEET = list(sql_files((LAYER,)))
 # None so far. An exception is (file, the later view it reads): why.
 EXCEPTIONS: dict[tuple[str, str], str] = {}
 STABLE = {
@@ -41,7 +43,7 @@ def reads(text: str) -> set[str]:
     return set(re.findall(r"\b(?:FROM|JOIN)\s+(\w+)", code(text)))
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", [*LAYERS, LAYER])
 def test_every_file_is_in_its_order(layer: str) -> None:
     order = (sql_dir() / layer / "ORDER").read_text(encoding="utf-8").split()
     assert sorted(order) == sorted(p.stem for p in (sql_dir() / layer).glob("*.sql"))
@@ -49,10 +51,11 @@ def test_every_file_is_in_its_order(layer: str) -> None:
 
 
 def test_no_other_folder() -> None:
-    assert {p.name for p in sql_dir().iterdir() if p.is_dir()} == set(LAYERS)
+    # those of a fleet stand on the tables of a dataset, and not on a trace
+    assert {p.name for p in sql_dir().iterdir() if p.is_dir()} == {*LAYERS, LAYER}
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: f.name)
+@pytest.mark.parametrize("file", [*FILES, *FLEET], ids=lambda f: f.name)
 def test_every_view_has_a_comment_above_it(file: object) -> None:
     text = file.text  # type: ignore[attr-defined]
     names = CREATE.findall(text)
@@ -98,7 +101,8 @@ def test_layers_are_in_order() -> None:
 
 def test_every_variable_is_a_documented_threshold() -> None:
     used = {name for file in FILES for name in re.findall(r"getvariable\('(\w+)'\)", file.text)}
-    assert used - {"since", "until"} <= set(thresholds())
+    # and what bounds and buckets an opened trace
+    assert used - {"since", "until", "bucket_s"} <= set(thresholds())
 
 
 def test_private_views_are_read_by_others_and_public_ones_are_documented() -> None:
