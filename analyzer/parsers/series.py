@@ -66,6 +66,7 @@ class SeriesWriter:
         self._ts = array("q")
         self._values = array("d")
         self._scales = array("d")
+        self._scaled = False
         self._most = array("d")
         self.damaged = 0
         self._watched: dict[int, list[tuple[int, float]]] = {}  # (microseconds, value) where it changed
@@ -100,6 +101,7 @@ class SeriesWriter:
                 )
             )  # fmt: skip
             self._scales.append(scale)
+            self._scaled = self._scaled or scale != 1.0
             self._most.append(_most(known))
             if known and known.part is None:
                 if known.metric.fact or known.metric.name == "process_start_s":
@@ -134,9 +136,10 @@ class SeriesWriter:
         ts = np.array(self._ts, dtype=np.int64)
         values = np.array(self._values, dtype=np.float64)
         self._index, self._ts, self._values = array("i"), array("q"), array("d")
-        values *= np.frombuffer(self._scales, dtype=np.float64)[index]
+        if self._scaled:
+            values *= np.frombuffer(self._scales, dtype=np.float64).take(index)
         # no server has more of anything that is counted here; what else is not finite is damage too
-        beyond = np.abs(values) > np.frombuffer(self._most, dtype=np.float64)[index]
+        beyond = np.abs(values) > np.frombuffer(self._most, dtype=np.float64).take(index)
         if beyond.any():
             self.damaged += int(beyond.sum())
             values[beyond] = np.nan
@@ -145,7 +148,9 @@ class SeriesWriter:
         self.first = low if self.first is None else min(self.first, low)
         self.last = high if self.last is None else max(self.last, high)
         if self._watched:
-            watched = np.isin(index, np.fromiter(self._watched, dtype=np.int32))
+            of_use = np.zeros(len(self._all), dtype=np.bool_)
+            of_use[list(self._watched)] = True
+            watched = of_use.take(index)
             for number, when, value in zip(index[watched].tolist(), ts[watched].tolist(), values[watched].tolist(), strict=True):
                 changes = self._watched[number]
                 if not math.isnan(value) and (not changes or changes[-1][1] != value):
