@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -53,8 +54,8 @@ _SAME_START_S = 2.0
 class SeriesWriter:
     """Collects the series and samples of one source.
 
-    Use `series` once for each series (its answer is to be kept by the caller), `add` or `extend` for the
-    samples, in any order, and `finish` at the end.
+    Use `series` once for each series (its answer is to be kept by the caller), `extend` for the samples, in any
+    order, and `finish` at the end.
     """
 
     def __init__(self, source_id: str, spool: Spool) -> None:
@@ -62,9 +63,9 @@ class SeriesWriter:
         self._spool = spool
         self._all: list[Series] = []
         self._numbers: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
-        self._index = array("i")
-        self._ts = array("q")
-        self._values = array("d")
+        # numbers of series, microseconds and values of what is not written yet
+        self._waiting: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.float64]]] = []
+        self._size = 0
         self._scales = array("d")
         self._scaled = False
         self._most = array("d")
@@ -110,32 +111,31 @@ class SeriesWriter:
                     self._shares.add(number)
         return number
 
-    def add(self, series: int, ts: int, value: float) -> None:
-        """One sample; `ts` in microseconds since the epoch, UTC."""
-        self._index.append(series)
-        self._ts.append(ts)
-        self._values.append(value)
-        if len(self._index) >= _FLUSH_SAMPLES:
-            self._flush()
+    def extend(
+        self,
+        series: int | Sequence[int],
+        ts: int | Sequence[int] | npt.NDArray[np.int64],
+        values: Sequence[float] | npt.NDArray[np.float64],
+    ) -> None:
+        """Many samples: of one series or of one each, of one moment or of one each (microseconds since the epoch, UTC).
 
-    def extend(self, series: Sequence[int], ts: int | Sequence[int], values: Sequence[float]) -> None:
-        """Many samples: of one moment, or with a time each."""
-        self._index.extend(series)
-        self._values.extend(values)
-        if isinstance(ts, int):
-            self._ts.extend(array("q", (ts,)) * len(series))
-        else:
-            self._ts.extend(ts)
-        if len(self._index) >= _FLUSH_SAMPLES:
+        Arrays are kept until they are written, and must not change.
+        """
+        size = len(values)
+        if not size:
+            return
+        index = np.full(size, series, np.int32) if isinstance(series, int) else np.asarray(series, np.int32)
+        moments = np.full(size, ts, np.int64) if isinstance(ts, int) else np.asarray(ts, np.int64)
+        self._waiting.append((index, moments, np.asarray(values, np.float64)))
+        self._size += size
+        if self._size >= _FLUSH_SAMPLES:
             self._flush()
 
     def _flush(self) -> None:
-        if not self._index:
+        if not self._waiting:
             return
-        index = np.array(self._index, dtype=np.int32)
-        ts = np.array(self._ts, dtype=np.int64)
-        values = np.array(self._values, dtype=np.float64)
-        self._index, self._ts, self._values = array("i"), array("q"), array("d")
+        index, ts, values = (np.concatenate(column) for column in zip(*self._waiting, strict=True))
+        self._waiting, self._size = [], 0
         if self._scaled:
             values *= np.frombuffer(self._scales, dtype=np.float64).take(index)
         # no server has more of anything that is counted here; what else is not finite is damage too

@@ -128,7 +128,7 @@ class _Reader:
             counts.ignored += number != OTHER
             return
         times, numbers_ = read
-        self._writer.extend([number] * len(times), times, numbers_)
+        self._writer.extend(number, times, numbers_)
         counts.matched += 1
 
     def _notes(self) -> list[str]:

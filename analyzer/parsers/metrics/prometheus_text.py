@@ -7,7 +7,6 @@ a label set is taken apart once per series. Lines that are not known yet take th
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Iterator
 from operator import length_hint
 
@@ -142,7 +141,7 @@ class _Reader:
                 # a moment has to follow, or there are more lines than last time
                 if not block.data.startswith(self._mark, int(block.starts[end])):
                     return at
-                self._scrapes.whole(repeat.series, array("d", values.tobytes()))
+                self._scrapes.whole(repeat.series, values)
                 self._counts.ignored += repeat.ignored
                 self._counts.other += repeat.other
                 self._moment_seen = False

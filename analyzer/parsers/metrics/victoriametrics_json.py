@@ -92,5 +92,5 @@ def _take(document: dict[str, Any], writer: SeriesWriter, counts: LineCounts, re
         counts.other += number == OTHER
         counts.ignored += number != OTHER
         return
-    writer.extend([number] * len(moments), moments, numbers)
+    writer.extend(number, moments, numbers)
     counts.matched += 1
