@@ -20,9 +20,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyzer.formats.metrics import Known, engine_of, lookup
+from analyzer.formats.metrics import Known
 from analyzer.formats.versions import VersionRange
-from analyzer.parsers.one_series import MODEL_LABELS, ROLES, Series, bound_of, ranks_of, target_of, type_of
+from analyzer.parsers.one_series import MODEL_LABELS, ROLES, Series, named, type_of
 from analyzer.parsers.pool_config import pool_facts
 from analyzer.parsers.repeated_series import leave_repeated
 from analyzer.parsers.target_split import split_targets
@@ -79,28 +79,25 @@ class SeriesWriter:
         self.last: int | None = None
 
     def series(self, raw_name: str, labels: Mapping[str, str], record: int, declared: str = "") -> int:
-        """The number of a series for `add`, or NOT_STORED for what is of no model server, or of no use.
+        """The number of a series for `extend`, or NOT_STORED for what is of no model server, or of no use.
 
         `labels` are without `__name__`; `declared` is the type a TYPE line gives.
         """
-        known = lookup(raw_name, labels)
-        engine = known.metric.engine if known else engine_of(raw_name)
-        if engine is None:
-            self.foreign[raw_name] = self.foreign.get(raw_name, 0) + 1
-            return NOT_STORED
-        if (known and known.part == "created") or (known is None and raw_name.endswith("_created")):
-            return NOT_STORED
         key = (raw_name, tuple(sorted(labels.items())))
         number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = len(self._all)
-            scale = known.metric.scale if known and known.part in (None, "sum") else 1.0
-            self._all.append(
-                Series(
-                    raw_name, dict(labels), record, known, engine, declared, target_of(labels), scale,
-                    bound_of(labels, known.metric.scale if known else 1.0), ranks_of(labels),
-                )
-            )  # fmt: skip
+        if number is not None:
+            return number
+        told = named(*key)
+        known = told.known
+        if told.engine is None:
+            self.foreign[raw_name] = self.foreign.get(raw_name, 0) + 1
+            number = NOT_STORED
+        elif (known and known.part == "created") or (known is None and raw_name.endswith("_created")):
+            number = NOT_STORED
+        else:
+            number = len(self._all)
+            scale = told.scale
+            self._all.append(Series(raw_name, told.labels, record, known, told.engine, declared, told.stream, scale, told.le, told.ranks))
             self._scales.append(scale)
             self._scaled = self._scaled or scale != 1.0
             self._most.append(_most(known))
@@ -109,6 +106,7 @@ class SeriesWriter:
                     self._watched[number] = []
                 if known.metric.unit == "share":
                     self._shares.add(number)
+            self._numbers[key] = number
         return number
 
     def extend(
@@ -196,9 +194,9 @@ class SeriesWriter:
             )
             if address:
                 stream.addresses.append(address)
-        for series in self._all:
-            if series.known and series.engine in _VERSIONED:
-                read.versions.narrow(series.known.metric.since, series.known.metric.until)
+        known = [s.known.metric for s in self._all if s.known and s.engine in _VERSIONED]
+        for since, until in dict.fromkeys((metric.since, metric.until) for metric in known):
+            read.versions.narrow(since, until)
         for origin in read.mixed:
             read.notes.append(f"scrapes of {origin or 'several servers'} are of several processes at the same time: left out")
         self._facts(read.mixed)
@@ -234,7 +232,7 @@ class SeriesWriter:
             "role": next((v for k in ("engine_type", "role") if (v := series.labels.get(k)) in ROLES), None),
             "model": next((series.labels[k] for k in MODEL_LABELS if k in series.labels), None),
             "priority": series.labels.get("priority"),
-            "labels": sorted(series.labels.items()),
+            "labels": list(series.labels.items()),
             "counted": series.counted,
             "why_not": series.why_not,
         }

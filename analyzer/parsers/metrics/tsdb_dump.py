@@ -24,23 +24,22 @@ class TsdbDump:
     def claims(self, head: str, name: str) -> bool:
         """True for lines whose name is a label, or for a series on consecutive lines at different times."""
         lines = [line for line in head.split("\n")[: None if head.endswith("\n") else -1] if line.strip()] or [head]
-        named = good = repeats = 0
+        named = bad = repeats = 0
         before: tuple[str, int] | None = None
         for line in lines:
             named += line.startswith("{__name__=")
             if line.startswith(("# EOF", "{__name__=")):
-                good += 1
                 continue
             sample = read_sample(line, go_escapes=True)
             if sample is None or sample.ts is None:
                 before = None
+                bad += 1
+                if len(lines) - bad < _SURE_SHARE * len(lines):
+                    return False
                 continue
-            good += 1
             key = line[: sample.key_end]
             repeats += before is not None and before[0] == key and before[1] != sample.ts
             before = key, sample.ts
-        if good < _SURE_SHARE * len(lines):
-            return False
         return named > 0 or repeats >= min(_SURE_LINES, max(1, len(lines) - 2))
 
     def read(self, given: Given) -> SourceRead:
