@@ -8,17 +8,18 @@ what is known of the process: when it started, its capacities, its configuration
 from __future__ import annotations
 
 import math
+import tempfile
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from analyzer.formats.metrics import Known
 from analyzer.formats.versions import VersionRange
@@ -27,6 +28,7 @@ from analyzer.parsers.pool_config import pool_facts
 from analyzer.parsers.repeated_series import leave_repeated
 from analyzer.parsers.target_split import split_targets
 from analyzer.sources.timestamps import EPOCH, from_us
+from analyzer.trace.sample_order import SampleOrder, Samples
 from analyzer.trace.schema import SAMPLES, TS
 from analyzer.trace.spool import Spool
 from analyzer.trace.streams import Mark, Stream
@@ -286,6 +288,7 @@ class SeriesWriter:
         """The processes behind each stream: by the start time they export, else by counters that fell back."""
         self._spool.close_table("samples")
         spans = self._spans()
+        resets = self._resets({origin for origin in read.streams if origin not in started})
         for origin, stream in read.streams.items():
             first, last = spans.get(origin, (None, None))
             if first is None or last is None:
@@ -293,11 +296,9 @@ class SeriesWriter:
             stream.marks.append(Mark(from_us(first), 0, "serving", "metrics.scrape"))
             stream.marks.append(Mark(from_us(last), 0, "serving", "metrics.scrape"))
             stream.marks += [Mark(ts, 0, "start", "metrics.process_start") for ts in _starts(started.get(origin, []))]
-            if origin not in started:
-                resets = self._resets(origin)
-                if resets:
-                    read.notes.append(f"counters fell back {len(resets)} times: taken for restarts")
-                stream.marks += [Mark(from_us(b), 0, "start", "metrics.counter_reset", not_before=from_us(a)) for a, b in resets]
+            if found := resets.get(origin):
+                read.notes.append(f"counters fell back {len(found)} times: taken for restarts")
+                stream.marks += [Mark(from_us(b), 0, "start", "metrics.counter_reset", not_before=from_us(a)) for a, b in found]
 
     def _spans(self) -> dict[str, tuple[int, int]]:
         """First and last sample (microseconds) of each stream."""
@@ -316,28 +317,42 @@ class SeriesWriter:
             np.maximum.at(high, which, ts)
         return {name: (int(low[i]), int(high[i])) for name, i in place.items() if low[i] <= high[i]}
 
-    def _resets(self, origin: str) -> list[tuple[int, int]]:
-        """Where counters of a stream fell back: (last sample before, first one after), microseconds."""
+    def _resets(self, origins: Container[str]) -> dict[str, list[tuple[int, int]]]:
+        """Where counters of these streams fell back: (last sample before, first one after), microseconds, in the order of time."""
         chosen = [
             n
             for n, s in enumerate(self._all)
-            if s.stream == origin and s.name in _TELLS_RESTART and (s.part == "count" or (s.part is None and s.name.endswith("_total")))
+            if s.stream in origins and s.name in _TELLS_RESTART and (s.part == "count" or (s.part is None and s.name.endswith("_total")))
         ]
         if not chosen:
-            return []
-        wanted = pa.array(chosen, pa.int64())
-        parts = [b.filter(pc.is_in(b.column("series_id"), wanted)) for b in self._spool.batches("samples")]
-        table = pa.Table.from_batches(parts, schema=SAMPLES.arrow).sort_by([("series_id", "ascending"), ("ts", "ascending")])
-        ids = table.column("series_id").to_numpy()
-        values = table.column("value").to_numpy()
-        ts = table.column("ts").cast(pa.int64()).to_numpy()
-        fell = (ids[1:] == ids[:-1]) & (values[1:] < values[:-1])
-        found: list[tuple[int, int]] = []
-        for before, after in sorted({(int(a), int(b)) for a, b in zip(ts[:-1][fell], ts[1:][fell], strict=True)}):
-            # one restart seen through several series
-            if not found or before >= found[-1][1]:
-                found.append((before, after))
-        return found
+            return {}
+        place = np.full(len(self._all), -1, np.int32)
+        place[chosen] = np.arange(len(chosen))
+        fell: dict[str, set[tuple[int, int]]] = {}
+        with tempfile.TemporaryDirectory(prefix="kvpm-") as scratch:
+            order = SampleOrder(len(chosen), Path(scratch))
+            for batch in self._spool.batches("samples"):
+                at = place.take(batch.column("series_id").to_numpy())
+                ts, value = batch.column("ts").cast(pa.int64()).to_numpy(), batch.column("value").to_numpy(zero_copy_only=False)
+                order.add(Samples(at, ts, value).take(at >= 0))
+            order.close()
+            last: Samples | None = None
+            for piece in order.pieces():
+                found = piece if last is None else last.then(piece)
+                back = np.flatnonzero((found.place[1:] == found.place[:-1]) & (found.value[1:] < found.value[:-1]))
+                for where, before, after in zip(found.place[back], found.ts[back].tolist(), found.ts[back + 1].tolist(), strict=True):
+                    fell.setdefault(self._all[chosen[where]].stream, set()).add((before, after))
+                last = found.take(slice(-1, None))
+        return {origin: _apart(sorted(pairs)) for origin, pairs in fell.items()}
+
+
+def _apart(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Those of (before, after) that do not overlap: one restart is seen through several series."""
+    found: list[tuple[int, int]] = []
+    for before, after in pairs:
+        if not found or before >= found[-1][1]:
+            found.append((before, after))
+    return found
 
 
 @dataclass(slots=True)
