@@ -26,7 +26,7 @@ _GO = _SIMPLE | {"a": "\a", "b": "\b", "f": "\f", "r": "\r", "t": "\t", "v": "\v
 # What names a series and is longer than this is not remembered.
 _LONG = 2000
 # A time below this is in seconds (OpenMetrics), above it in milliseconds: 1e11 ms is in 1973.
-_SECONDS_BELOW = 1e11
+SECONDS_BELOW = 1e11
 # Moments (microseconds) that a sample can have been taken at: 2010 to 2100.
 _FIRST_SANE, _LAST_SANE = 1_262_304_000_000_000, 4_102_444_800_000_000
 
@@ -157,7 +157,7 @@ def sample_time(text: str) -> int | None:
         value = float(text)
         if not -1e18 < value < 1e18:
             return None
-        us = round(value * 1e6) if abs(value) < _SECONDS_BELOW else round(value * 1e3)
+        us = round(value * 1e6) if abs(value) < SECONDS_BELOW else round(value * 1e3)
     return us if is_sane(us) else None
 
 
