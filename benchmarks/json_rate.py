@@ -296,6 +296,9 @@ def child(reader: str, path: Path) -> None:
     if reader != "ingest":
         # what the command loads is counted with the command only
         import analyzer.parsers.kinds  # noqa: F401
+        from analyzer.formats.metrics import lookup
+
+        lookup("", {})
     before = 0.0 if reader == "ingest" else time.process_time()
     rows = READERS[reader](path)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
