@@ -1,8 +1,8 @@
 """What a fleet costs: CPU seconds and bytes of `kvpm batch --dataset`, for a capture and for a megabyte of its log.
 
-    python benchmarks/fleet_rate.py [--mb 20] [--captures 4] [--seed 1]
+    python -m benchmarks.fleet_rate [--mb 20] [--captures 4] [--seed 1]
 
-Captures of two sizes are made from lines of the sample traces, sparse logs as servers have them (`ingest_rate.py`), and read by
+Captures of two sizes are made from lines of the sample traces, sparse logs as servers have them (`inputs/logs.py`), and read by
 one process each time; what a capture costs however small it is, and what a megabyte more does, follow from the two. Both
 are what docs/scale.md reckons with.
 """
@@ -10,7 +10,6 @@ are what docs/scale.md reckons with.
 from __future__ import annotations
 
 import argparse
-import random
 import resource
 import subprocess
 import sys
@@ -18,7 +17,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ingest_rate import sparse, write_log
+from benchmarks.inputs import logs
+from benchmarks.inputs.writing import write
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def run(folder: Path, captures: int, mb: float, seed: int) -> Batch:
     for number in range(captures):
         log = folder / "captures" / f"pod-{number}" / "server.log"
         log.parent.mkdir(parents=True)
-        size += write_log(log, sparse("sglang", random.Random(seed + number)), int(mb * 1e6))
+        size += write(log, logs.sparse("sglang", seed + number), int(mb * 1e6))
     out = folder / "out"
     command = [sys.executable, "-m", "analyzer", "batch", str(folder / "captures"), "-o", str(out), "--jobs", "1", "--dataset"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

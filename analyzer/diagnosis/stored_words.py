@@ -108,6 +108,7 @@ NOTES = (
     N_("{n} answers came with warnings"),
     N_("{n} answers came with remarks"),
     N_("{n} answers are cut or damaged and are left"),
+    N_("{n} answers are cut or damaged: only their whole series are read"),
     N_("read from {moment} on; --since names another time"),
     N_("the certificate of the server was not checked"),
     N_("what the server holds after {moment} was not read: {why}"),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 
+@lru_cache(maxsize=1024)
 def version_key(text: str) -> tuple[int, ...]:
     """`0.4.6.post5` as (0, 4, 6, 5): comparable, shorter ones first."""
     return tuple(int(n) for n in re.findall(r"\d+", text.split("+")[0]))

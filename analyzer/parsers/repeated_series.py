@@ -12,8 +12,7 @@ def leave_repeated(all_series: list[Series]) -> None:
     spellings: dict[tuple[Any, ...], list[Series]] = {}
     for series in all_series:
         if series.known:
-            own = tuple(sorted((k, v) for k, v in series.labels.items()))
-            spellings.setdefault((series.engine, series.name, series.part, own), []).append(series)
+            spellings.setdefault((series.engine, series.name, series.part, series.sorted_labels), []).append(series)
     for group in spellings.values():
         best = min(group, key=_spelling)
         for series in group:
@@ -22,7 +21,7 @@ def leave_repeated(all_series: list[Series]) -> None:
     classes: dict[tuple[Any, ...], list[Series]] = {}
     for series in all_series:
         if "priority" in series.labels and series.counted:
-            rest = tuple(sorted((k, v) for k, v in series.labels.items() if k != "priority"))
+            rest = tuple((k, v) for k, v in series.labels.items() if k != "priority")
             classes.setdefault((series.raw_name, rest), []).append(series)
     for group in classes.values():
         if any(s.labels["priority"] == "" for s in group):
@@ -32,7 +31,7 @@ def leave_repeated(all_series: list[Series]) -> None:
     ranks: dict[tuple[Any, ...], list[Series]] = {}
     for series in all_series:
         if series.counted and series.engine != "lmcache" and {"tp", "pp", "ep"} & series.ranks.keys():
-            rest = tuple(sorted((k, v) for k, v in series.labels.items() if RANK_LABELS.get(k) not in ("tp", "pp", "ep")))
+            rest = tuple((k, v) for k, v in series.labels.items() if RANK_LABELS.get(k) not in ("tp", "pp", "ep"))
             ranks.setdefault((series.raw_name, rest), []).append(series)
     for group in ranks.values():
         first = min(group, key=lambda s: [s.ranks.get(r, 0) for r in ("tp", "pp", "ep")])

@@ -8,24 +8,27 @@ what is known of the process: when it started, its capacities, its configuration
 from __future__ import annotations
 
 import math
+import tempfile
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from analyzer.formats.metrics import Known, engine_of, lookup
+from analyzer.formats.metrics import Known
 from analyzer.formats.versions import VersionRange
-from analyzer.parsers.one_series import MODEL_LABELS, ROLES, Series, bound_of, ranks_of, target_of, type_of
+from analyzer.parsers.one_series import MODEL_LABELS, ROLES, Series, bound_of, named, type_of
 from analyzer.parsers.pool_config import pool_facts
 from analyzer.parsers.repeated_series import leave_repeated
 from analyzer.parsers.target_split import split_targets
 from analyzer.sources.timestamps import EPOCH, from_us
+from analyzer.trace.sample_order import SampleOrder, Samples
 from analyzer.trace.schema import SAMPLES, TS
 from analyzer.trace.spool import Spool
 from analyzer.trace.streams import Mark, Stream
@@ -53,8 +56,8 @@ _SAME_START_S = 2.0
 class SeriesWriter:
     """Collects the series and samples of one source.
 
-    Use `series` once for each series (its answer is to be kept by the caller), `add` or `extend` for the
-    samples, in any order, and `finish` at the end.
+    Use `series` once for each series (its answer is to be kept by the caller), `extend` for the samples, in any
+    order, and `finish` at the end.
     """
 
     def __init__(self, source_id: str, spool: Spool) -> None:
@@ -62,10 +65,11 @@ class SeriesWriter:
         self._spool = spool
         self._all: list[Series] = []
         self._numbers: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
-        self._index = array("i")
-        self._ts = array("q")
-        self._values = array("d")
+        # numbers of series, microseconds and values of what is not written yet
+        self._waiting: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.float64]]] = []
+        self._size = 0
         self._scales = array("d")
+        self._scaled = False
         self._most = array("d")
         self.damaged = 0
         self._watched: dict[int, list[tuple[int, float]]] = {}  # (microseconds, value) where it changed
@@ -77,66 +81,65 @@ class SeriesWriter:
         self.last: int | None = None
 
     def series(self, raw_name: str, labels: Mapping[str, str], record: int, declared: str = "") -> int:
-        """The number of a series for `add`, or NOT_STORED for what is of no model server, or of no use.
+        """The number of a series for `extend`, or NOT_STORED for what is of no model server, or of no use.
 
         `labels` are without `__name__`; `declared` is the type a TYPE line gives.
         """
-        known = lookup(raw_name, labels)
-        engine = known.metric.engine if known else engine_of(raw_name)
-        if engine is None:
-            self.foreign[raw_name] = self.foreign.get(raw_name, 0) + 1
-            return NOT_STORED
-        if (known and known.part == "created") or (known is None and raw_name.endswith("_created")):
-            return NOT_STORED
         key = (raw_name, _identity(labels))
         number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = len(self._all)
-            scale = known.metric.scale if known and known.part in (None, "sum") else 1.0
-            self._all.append(
-                Series(
-                    raw_name, dict(labels), record, known, engine, declared, target_of(labels), scale,
-                    bound_of(labels, known.metric.scale if known else 1.0), ranks_of(labels),
-                )
-            )  # fmt: skip
+        if number is not None:
+            return number
+        told = named(raw_name, tuple(sorted(labels.items())))
+        known = told.known
+        if told.engine is None:
+            self.foreign[raw_name] = self.foreign.get(raw_name, 0) + 1
+            number = NOT_STORED
+        elif (known and known.part == "created") or (known is None and raw_name.endswith("_created")):
+            number = NOT_STORED
+        else:
+            number = len(self._all)
+            scale = told.scale
+            self._all.append(Series(raw_name, told.labels, record, known, told.engine, declared, told.stream, scale, told.le, told.ranks))
             self._scales.append(scale)
+            self._scaled = self._scaled or scale != 1.0
             self._most.append(_most(known))
             if known and known.part is None:
                 if known.metric.fact or known.metric.name == "process_start_s":
                     self._watched[number] = []
                 if known.metric.unit == "share":
                     self._shares.add(number)
+            self._numbers[key] = number
         return number
 
-    def add(self, series: int, ts: int, value: float) -> None:
-        """One sample; `ts` in microseconds since the epoch, UTC."""
-        self._index.append(series)
-        self._ts.append(ts)
-        self._values.append(value)
-        if len(self._index) >= _FLUSH_SAMPLES:
-            self._flush()
+    def extend(
+        self,
+        series: int | Sequence[int],
+        ts: int | Sequence[int] | npt.NDArray[np.int64],
+        values: Sequence[float] | npt.NDArray[np.float64],
+    ) -> None:
+        """Many samples: of one series or of one each, of one moment or of one each (microseconds since the epoch, UTC).
 
-    def extend(self, series: Sequence[int], ts: int | Sequence[int], values: Sequence[float]) -> None:
-        """Many samples: of one moment, or with a time each."""
-        self._index.extend(series)
-        self._values.extend(values)
-        if isinstance(ts, int):
-            self._ts.extend(array("q", (ts,)) * len(series))
-        else:
-            self._ts.extend(ts)
-        if len(self._index) >= _FLUSH_SAMPLES:
+        Arrays are kept until they are written, and must not change.
+        """
+        size = len(values)
+        if not size:
+            return
+        index = np.full(size, series, np.int32) if isinstance(series, int) else np.asarray(series, np.int32)
+        moments = np.full(size, ts, np.int64) if isinstance(ts, int) else np.asarray(ts, np.int64)
+        self._waiting.append((index, moments, np.asarray(values, np.float64)))
+        self._size += size
+        if self._size >= _FLUSH_SAMPLES:
             self._flush()
 
     def _flush(self) -> None:
-        if not self._index:
+        if not self._waiting:
             return
-        index = np.array(self._index, dtype=np.int32)
-        ts = np.array(self._ts, dtype=np.int64)
-        values = np.array(self._values, dtype=np.float64)
-        self._index, self._ts, self._values = array("i"), array("q"), array("d")
-        values *= np.frombuffer(self._scales, dtype=np.float64)[index]
+        index, ts, values = (np.concatenate(column) for column in zip(*self._waiting, strict=True))
+        self._waiting, self._size = [], 0
+        if self._scaled:
+            values *= np.frombuffer(self._scales, dtype=np.float64).take(index)
         # no server has more of anything that is counted here; what else is not finite is damage too
-        beyond = np.abs(values) > np.frombuffer(self._most, dtype=np.float64)[index]
+        beyond = np.abs(values) > np.frombuffer(self._most, dtype=np.float64).take(index)
         if beyond.any():
             self.damaged += int(beyond.sum())
             values[beyond] = np.nan
@@ -145,7 +148,9 @@ class SeriesWriter:
         self.first = low if self.first is None else min(self.first, low)
         self.last = high if self.last is None else max(self.last, high)
         if self._watched:
-            watched = np.isin(index, np.fromiter(self._watched, dtype=np.int32))
+            of_use = np.zeros(len(self._all), dtype=np.bool_)
+            of_use[list(self._watched)] = True
+            watched = of_use.take(index)
             for number, when, value in zip(index[watched].tolist(), ts[watched].tolist(), values[watched].tolist(), strict=True):
                 changes = self._watched[number]
                 if not math.isnan(value) and (not changes or changes[-1][1] != value):
@@ -191,9 +196,9 @@ class SeriesWriter:
             )
             if address:
                 stream.addresses.append(address)
-        for series in self._all:
-            if series.known and series.engine in _VERSIONED:
-                read.versions.narrow(series.known.metric.since, series.known.metric.until)
+        known = [s.known.metric for s in self._all if s.known and s.engine in _VERSIONED]
+        for since, until in dict.fromkeys((metric.since, metric.until) for metric in known):
+            read.versions.narrow(since, until)
         for origin in read.mixed:
             read.notes.append(f"scrapes of {origin or 'several servers'} are of several processes at the same time: left out")
         self._facts(read.mixed)
@@ -229,7 +234,7 @@ class SeriesWriter:
             "role": next((v for k in ("engine_type", "role") if (v := series.labels.get(k)) in ROLES), None),
             "model": next((series.labels[k] for k in MODEL_LABELS if k in series.labels), None),
             "priority": series.labels.get("priority"),
-            "labels": sorted(series.labels.items()),
+            "labels": list(series.labels.items()),
             "counted": series.counted,
             "why_not": series.why_not,
         }
@@ -283,6 +288,7 @@ class SeriesWriter:
         """The processes behind each stream: by the start time they export, else by counters that fell back."""
         self._spool.close_table("samples")
         spans = self._spans()
+        resets = self._resets({origin for origin in read.streams if origin not in started})
         for origin, stream in read.streams.items():
             first, last = spans.get(origin, (None, None))
             if first is None or last is None:
@@ -290,11 +296,9 @@ class SeriesWriter:
             stream.marks.append(Mark(from_us(first), 0, "serving", "metrics.scrape"))
             stream.marks.append(Mark(from_us(last), 0, "serving", "metrics.scrape"))
             stream.marks += [Mark(ts, 0, "start", "metrics.process_start") for ts in _starts(started.get(origin, []))]
-            if origin not in started:
-                resets = self._resets(origin)
-                if resets:
-                    read.notes.append(f"counters fell back {len(resets)} times: taken for restarts")
-                stream.marks += [Mark(from_us(b), 0, "start", "metrics.counter_reset", not_before=from_us(a)) for a, b in resets]
+            if found := resets.get(origin):
+                read.notes.append(f"counters fell back {len(found)} times: taken for restarts")
+                stream.marks += [Mark(from_us(b), 0, "start", "metrics.counter_reset", not_before=from_us(a)) for a, b in found]
 
     def _spans(self) -> dict[str, tuple[int, int]]:
         """First and last sample (microseconds) of each stream."""
@@ -313,28 +317,42 @@ class SeriesWriter:
             np.maximum.at(high, which, ts)
         return {name: (int(low[i]), int(high[i])) for name, i in place.items() if low[i] <= high[i]}
 
-    def _resets(self, origin: str) -> list[tuple[int, int]]:
-        """Where counters of a stream fell back: (last sample before, first one after), microseconds."""
+    def _resets(self, origins: Container[str]) -> dict[str, list[tuple[int, int]]]:
+        """Where counters of these streams fell back: (last sample before, first one after), microseconds, in the order of time."""
         chosen = [
             n
             for n, s in enumerate(self._all)
-            if s.stream == origin and s.name in _TELLS_RESTART and (s.part == "count" or (s.part is None and s.name.endswith("_total")))
+            if s.stream in origins and s.name in _TELLS_RESTART and (s.part == "count" or (s.part is None and s.name.endswith("_total")))
         ]
         if not chosen:
-            return []
-        wanted = pa.array(chosen, pa.int64())
-        parts = [b.filter(pc.is_in(b.column("series_id"), wanted)) for b in self._spool.batches("samples")]
-        table = pa.Table.from_batches(parts, schema=SAMPLES.arrow).sort_by([("series_id", "ascending"), ("ts", "ascending")])
-        ids = table.column("series_id").to_numpy()
-        values = table.column("value").to_numpy()
-        ts = table.column("ts").cast(pa.int64()).to_numpy()
-        fell = (ids[1:] == ids[:-1]) & (values[1:] < values[:-1])
-        found: list[tuple[int, int]] = []
-        for before, after in sorted({(int(a), int(b)) for a, b in zip(ts[:-1][fell], ts[1:][fell], strict=True)}):
-            # one restart seen through several series
-            if not found or before >= found[-1][1]:
-                found.append((before, after))
-        return found
+            return {}
+        place = np.full(len(self._all), -1, np.int32)
+        place[chosen] = np.arange(len(chosen))
+        fell: dict[str, set[tuple[int, int]]] = {}
+        with tempfile.TemporaryDirectory(prefix="kvpm-") as scratch:
+            order = SampleOrder(len(chosen), Path(scratch))
+            for batch in self._spool.batches("samples"):
+                at = place.take(batch.column("series_id").to_numpy())
+                ts, value = batch.column("ts").cast(pa.int64()).to_numpy(), batch.column("value").to_numpy(zero_copy_only=False)
+                order.add(Samples(at, ts, value).take(at >= 0))
+            order.close()
+            last: Samples | None = None
+            for piece in order.pieces():
+                found = piece if last is None else last.then(piece)
+                back = np.flatnonzero((found.place[1:] == found.place[:-1]) & (found.value[1:] < found.value[:-1]))
+                for where, before, after in zip(found.place[back], found.ts[back].tolist(), found.ts[back + 1].tolist(), strict=True):
+                    fell.setdefault(self._all[chosen[where]].stream, set()).add((before, after))
+                last = found.take(slice(-1, None))
+        return {origin: _apart(sorted(pairs)) for origin, pairs in fell.items()}
+
+
+def _apart(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Those of (before, after) that do not overlap: one restart is seen through several series."""
+    found: list[tuple[int, int]] = []
+    for before, after in pairs:
+        if not found or before >= found[-1][1]:
+            found.append((before, after))
+    return found
 
 
 @dataclass(slots=True)

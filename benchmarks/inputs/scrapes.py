@@ -43,7 +43,7 @@ class _Server:
         for name, kind in PLAIN:
             yield f"# HELP vllm:{name} What {name} says.\n# TYPE vllm:{name} {kind}\n"
             for engine in range(self._engines):
-                yield f'vllm:{name}{{engine="{engine}",model_name="demo-8b"}} {self._next(at)}\n'
+                yield f'vllm:{name}{{engine="{engine}",model_name="demo-8b"}} {self._next(at, name)}\n'
                 at += 1
         for name in HISTOGRAMS:
             yield f"# HELP vllm:{name} Histogram of {name}.\n# TYPE vllm:{name} histogram\n"
@@ -55,7 +55,9 @@ class _Server:
                 yield f"vllm:{name}_count{{{labels}}} {self._next(at)}\nvllm:{name}_sum{{{labels}}} {self._next(at + 1)}\n"
                 at += 2
 
-    def _next(self, at: int) -> float:
+    def _next(self, at: int, name: str = "") -> float:
+        if name == "kv_cache_usage_perc":
+            return round(self._dice.random(), 4)
         # most series of a real server stand still between two scrapes
         if self._dice.random() < 0.3:
             self._counts[at] += self._dice.randrange(1, 50)

@@ -315,3 +315,10 @@ def test_given_offset_moves_samples_and_facts(tmp_path: Path, trace: Path) -> No
     # it holds on, and is not added twice
     ingest([str(folder)], trace, IngestOptions())
     assert rows(trace, "SELECT min(epoch(ts))::BIGINT FROM samples") == [(START + 3600,)]
+
+
+def test_a_moment_read_twice_is_one_sample_and_is_counted_once(tmp_path: Path, trace: Path) -> None:
+    text = scrapes({"vllm:num_requests_running": [1, 2, 3], "vllm:num_requests_waiting": [4, 5, 6]})
+    read(write(tmp_path / "s", m__prom=text + text), trace)
+    assert rows(trace, "SELECT value FROM samples ORDER BY series_id, ts") == [(float(n),) for n in (1, 2, 3, 4, 5, 6)]
+    assert rows(trace, "SELECT samples, last_ts - first_ts = INTERVAL 10 SECOND FROM series") == [(3, True), (3, True)]

@@ -7,8 +7,9 @@ a comma behind the last label, quoted names, exemplars, escapes of Go's as well 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:.]*")
 _QUOTED = r'"([^"\\]*(?:\\.[^"\\]*)*)"'
@@ -22,8 +23,10 @@ _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}
 _SIMPLE = {"n": "\n", "\\": "\\", '"': '"'}
 _GO = _SIMPLE | {"a": "\a", "b": "\b", "f": "\f", "r": "\r", "t": "\t", "v": "\v"}
 
+# What names a series and is longer than this is not remembered.
+_LONG = 2000
 # A time below this is in seconds (OpenMetrics), above it in milliseconds: 1e11 ms is in 1973.
-_SECONDS_BELOW = 1e11
+SECONDS_BELOW = 1e11
 # Moments (microseconds) that a sample can have been taken at: 2010 to 2100.
 _FIRST_SANE, _LAST_SANE = 1_262_304_000_000_000, 4_102_444_800_000_000
 
@@ -33,7 +36,7 @@ class Sample:
     """One sample as written: `key_end` is where the part that names the series ends, `ts` microseconds or None."""
 
     name: str
-    labels: dict[str, str]
+    labels: Mapping[str, str]
     key_end: int
     value: str
     ts: int | None
@@ -42,26 +45,45 @@ class Sample:
 def read_sample(line: str, *, go_escapes: bool = False) -> Sample | None:
     """The sample on `line`, or None. `go_escapes`: label values are quoted as Go does it (`promtool`)."""
     line = line.rstrip()
-    start = _NAME.match(line)
-    name = start[0] if start else ""
-    at = start.end() if start else 0
-    labels: dict[str, str] = {}
-    brace = at
-    while brace < len(line) and line[brace] in " \t":
-        brace += 1
-    if line[brace : brace + 1] == "{":
-        read = read_labels(line, brace, go_escapes=go_escapes)
-        if read is None:
-            return None
-        inner, labels, at = read
-        name = name or inner
-    elif brace == at:
+    at = line.rfind("}") + 1
+    # an exemplar has braces too
+    series = _series(line[:at], go_escapes) if 0 < at < _LONG and " # " not in line else None
+    if series is None:
+        series = _first_series(line, go_escapes)
+    if series is None:
         return None
+    name, labels, at = series
     rest = _REST.match(line, at)
-    if rest is None or not name:
+    if rest is None:
         return None
     ts = None if rest[2] is None else sample_time(rest[2])
     return None if rest[2] is not None and ts is None else Sample(name, labels, at, rest[1], ts)
+
+
+# The series of a server are the same in every file of a scrape, and are asked for by whoever looks whether it is one.
+@lru_cache(maxsize=1 << 12)
+def _series(key: str, go_escapes: bool) -> tuple[str, Mapping[str, str], int] | None:
+    """As `_first_series`, of a text that is nothing but a name and its labels; None for any other."""
+    found = _first_series(key, go_escapes)
+    return found if found is not None and found[2] == len(key) else None
+
+
+def _first_series(line: str, go_escapes: bool) -> tuple[str, Mapping[str, str], int] | None:
+    """(name, labels, end) of the series a line begins with; None for a line that begins otherwise."""
+    start = _NAME.match(line)
+    name = start[0] if start else ""
+    at = start.end() if start else 0
+    brace = at
+    while brace < len(line) and line[brace] in " \t":
+        brace += 1
+    if line[brace : brace + 1] != "{":
+        return (name, {}, at) if name and brace > at else None
+    read = read_labels(line, brace, go_escapes=go_escapes)
+    if read is None:
+        return None
+    inner, labels, end = read
+    name = name or inner
+    return (name, labels, end) if name else None
 
 
 def read_labels(text: str, start: int = 0, *, go_escapes: bool = False) -> tuple[str, dict[str, str], int] | None:
@@ -135,7 +157,7 @@ def sample_time(text: str) -> int | None:
         value = float(text)
         if not -1e18 < value < 1e18:
             return None
-        us = round(value * 1e6) if abs(value) < _SECONDS_BELOW else round(value * 1e3)
+        us = round(value * 1e6) if abs(value) < SECONDS_BELOW else round(value * 1e3)
     return us if is_sane(us) else None
 
 

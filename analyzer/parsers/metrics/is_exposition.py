@@ -30,7 +30,7 @@ def is_exposition(head: str) -> bool:
     good = bad = sure = around = 0
     for line in lines:
         line = line.rstrip()
-        if not line or moments.read(line) is not None:
+        if not line or ("{" not in line and moments.read(line) is not None):
             continue
         described = DESCRIBES.match(line)
         if described:

@@ -1,6 +1,7 @@
 """Answers of the Prometheus HTTP API to `query` and `query_range`, of whatever server speaks it.
 
-One answer is in memory at a time. A range query gives a gauge again at each step as long as its last sample
+One series is in memory at a time, however large the answer is. Of an answer that is cut or damaged the whole series
+before that are read. A range query gives a gauge again at each step as long as its last sample
 is in the look-back window; it is stored as it was answered. Lines are counted as series here.
 """
 
@@ -9,12 +10,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 
 from analyzer.parsers.metrics.exposition import is_sane, numbers
-from analyzer.parsers.metrics.json_documents import json_objects
+from analyzer.parsers.metrics.json_documents import json_pieces
+from analyzer.parsers.metrics.pairs import WORTH_IT, read_pairs
 from analyzer.parsers.metrics.resolve import OTHER, resolve
 from analyzer.parsers.metrics.result import source_read
 from analyzer.parsers.reader import Given, SourceRead
@@ -29,6 +33,8 @@ _ANSWER = re.compile(rf'{_AROUND}[\s\[]*\{{\s*"(?:status|data)"\s*:')
 _MARKS = re.compile(r'"resultType"\s*:\s*"(?:matrix|vector|scalar|string)"|"status"\s*:\s*"error"\s*,\s*"errorType"\s*:')
 _BARE_DATA = re.compile(rf'{_AROUND}[\s\[]*\{{\s*"resultType"\s*:\s*"(?:matrix|vector)"')
 _BARE_RESULT = re.compile(rf'{_AROUND}[\s\[]*\{{\s*"metric"\s*:\s*{_LABELS}\s*,\s*"values?"\s*:\s*\[\s*(?:\[|\d+(?:\.\d+)?\s*,\s*")')
+# A sample as short as one can be.
+_SHORT = '[1796000000,"0"],'
 _KIND = re.compile(r"[a-z_]{1,30}")
 
 
@@ -54,10 +60,17 @@ class _Reader:
         self._counts = LineCounts()
         self._seen: Counter[str] = Counter()
         self._record = 0
+        # Series of the object that is being read were taken already.
+        self._cut_out = False
 
     def run(self, blocks: Iterator[str]) -> SourceRead:
         whole = True
-        for text, whole in json_objects(blocks):
+        for text, whole, is_series in json_pieces(blocks):
+            if is_series:
+                # the object it is of ends later
+                self._cut_out = True
+                self._series(_parsed(text), self._record + 1)
+                continue
             if not whole and not text.startswith("{"):
                 self._counts.other += 1
                 continue
@@ -66,6 +79,7 @@ class _Reader:
                 self._document(orjson.loads(text.encode("utf-8", "replace")) if whole else None)
             except orjson.JSONDecodeError:
                 self._document(None)
+            self._cut_out = False
         self._counts.last_line_cut = not whole and self._seen["broken"] > 0
         return source_read(PrometheusJson.name, self._writer, self._counts, notes=self._notes())
 
@@ -88,20 +102,20 @@ class _Reader:
             self._seen["elsewhere"] += 1
             self._counts.other += 1
         elif "metric" in data:
-            self._series(data)
+            self._series(data, self._record)
         elif data.get("resultType") in ("scalar", "string"):
             self._seen["scalar"] += 1
             self._counts.other += 1
         elif isinstance(result := data.get("result"), list):
             self._seen["empty"] += not result
             self._counts.ignored += not result
-            for series in result:
-                self._series(series)
+            for series in result[self._cut_out :]:
+                self._series(series, self._record)
         else:
             self._seen["elsewhere"] += 1
             self._counts.other += 1
 
-    def _series(self, series: Any) -> None:
+    def _series(self, series: Any, record: int) -> None:
         counts = self._counts
         if not isinstance(series, dict) or not is_labels(series.get("metric")):
             counts.unmatched += 1
@@ -117,18 +131,17 @@ class _Reader:
             counts.other += 1
             return
         values = series.get("values", [series["value"]] if "value" in series else None)
-        read = _samples(values)
+        read = values if isinstance(values, _Columns) else _samples(values)
         if read is None:
             counts.unmatched += 1
             return
         labels = {k: v for k, v in metric.items() if k != "__name__"}
-        number = resolve(self._writer, metric["__name__"], labels, self._record)
+        number = resolve(self._writer, metric["__name__"], labels, record)
         if number < 0:
             counts.other += number == OTHER
             counts.ignored += number != OTHER
             return
-        times, numbers_ = read
-        self._writer.extend([number] * len(times), times, numbers_)
+        self._writer.extend(number, *read)
         counts.matched += 1
 
     def _notes(self) -> list[str]:
@@ -143,7 +156,7 @@ class _Reader:
             ("isPartial", "answers are partial, the server says"),
             ("warnings", "answers came with warnings"),
             ("infos", "answers came with remarks"),
-            ("broken", "answers are cut or damaged and are left"),
+            ("broken", "answers are cut or damaged: only their whole series are read"),
         ):
             if seen[key]:
                 notes.append(f"{seen[key]} {text}")
@@ -153,6 +166,47 @@ class _Reader:
 def is_labels(value: Any) -> TypeGuard[Mapping[str, str]]:
     """True for a label set as JSON has it: strings by name."""
     return isinstance(value, Mapping) and all(isinstance(v, str) for v in value.values())
+
+
+class _Columns(NamedTuple):
+    """Samples that were read by column."""
+
+    times: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+
+
+def _parsed(text: str) -> Any:
+    """One series; None for what is none. Samples of a long one may be columns already."""
+    start = text.find('"values":[[')
+    if start > 0 and text.endswith('"]]}') and len(text) - start > WORTH_IT * len(_SHORT):
+        columns = _columns(text[start + len('"values":[[') : -len('"]]}')])
+        try:
+            series = orjson.loads((text[:start] + '"values":0}').encode("utf-8", "replace")) if columns else None
+        except orjson.JSONDecodeError:
+            series = None
+        if isinstance(series, dict) and series.get("values") == 0:
+            return series | {"values": columns}
+    try:
+        return orjson.loads(text.encode("utf-8", "replace"))
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _columns(text: str) -> _Columns | None:
+    """The samples of `seconds,"value"],[seconds,"value`; None when it is not surely that."""
+    lines = text.replace('"],[', "\n")
+    count = lines.count("\n") + 1
+    if lines.count(',"') != count:
+        return None
+    read = read_pairs(lines.replace(',"', ",").encode("utf-8", "replace"), ",", count)
+    if read is None:
+        return None
+    seconds, values = read
+    # nothing that is not finite is sane
+    times = np.rint(seconds * 1_000_000)
+    if not (is_sane(times.min()) and is_sane(times.max())):
+        return None
+    return _Columns(times.astype(np.int64), values)
 
 
 def _samples(pairs: Any) -> tuple[list[int], list[float]] | None:

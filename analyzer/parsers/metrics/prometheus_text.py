@@ -13,7 +13,7 @@ from operator import length_hint
 from analyzer.formats.metrics import engine_of
 from analyzer.parsers.metrics.exposition import begins_as_sample, family_type, is_value, read_sample, sample_time
 from analyzer.parsers.metrics.is_exposition import DESCRIBES, TYPES, is_exposition
-from analyzer.parsers.metrics.lines import whole_lines
+from analyzer.parsers.metrics.lines import Block, whole_blocks
 from analyzer.parsers.metrics.moments import Moments
 from analyzer.parsers.metrics.repeat import Repeat
 from analyzer.parsers.metrics.resolve import IGNORED, OTHER, resolve
@@ -30,6 +30,8 @@ _UNKNOWN = -3
 _MAX_KEYS = 1_000_000
 # Moments of one file begin alike for so many characters.
 _MARK = 6
+# A scrape of more lines is none that is looked for again.
+_MAX_SCRAPE = 500_000
 _EOF = re.compile(r"#\s*EOF\s*")
 _FAILED = re.compile(r"#\s*scrape_failed\b")
 _BARE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)\s+\S+(?:\s+\S+)?")
@@ -47,7 +49,7 @@ class PrometheusText:
 
     def read(self, given: Given) -> SourceRead:
         """Read all scrapes."""
-        return _Reader(given.options, SeriesWriter(given.source_id, given.spool)).run(given.blocks)
+        return _Reader(given.options, SeriesWriter(given.source_id, given.spool)).run(given.chunks)
 
 
 class _Reader:
@@ -67,56 +69,92 @@ class _Reader:
         self._time = ("", 0)
         self._repeat = Repeat()
         self._moment_seen = False
+        # what the moment begins with that stands right before the next line, and the lines since the last moment
+        self._mark = b""
+        self._scrape: list[str] | None = None
 
-    def run(self, blocks: Iterator[str]) -> SourceRead:
+    def run(self, chunks: Iterator[bytes]) -> SourceRead:
         counts = self._counts
         line_number = 0
         notes: list[str] = []
-        for lines, cut in whole_lines(blocks):
-            if cut and self._may_be_cut(lines[0]):
-                counts.last_line_cut = True
-                counts.ignored += 1
-                notes.append(CUT)
-                break
-            self._block(lines, line_number)
-            line_number += len(lines)
-            self._scrapes.block_end()
-            self._stamped_end()
-            if len(self._known) > _MAX_KEYS:
-                self._known.clear()
+        held = b""
+        for data, cut in whole_blocks(chunks):
+            if cut:
+                line = data.decode("utf-8", "surrogateescape")
+                if self._may_be_cut(line):
+                    counts.last_line_cut = True
+                    counts.ignored += 1
+                    notes.append(CUT)
+                    break
+                data += b"\n"
+            held += data
+            if self._mark and len(held) < self._repeat.bytes:
+                continue
+            block = Block(held)
+            taken = self._block(block, line_number)
+            line_number += taken
+            held = held[int(block.starts[taken]) :]
+            self._block_end()
+        self._block(Block(held), line_number, last=True)
+        self._block_end()
         return self._result(notes)
 
-    def _block(self, lines: list[str], before: int) -> None:
-        """Take the lines of one block; `before` is the number of lines read before it."""
+    def _block_end(self) -> None:
+        self._scrapes.block_end()
+        self._stamped_end()
+        if len(self._known) > _MAX_KEYS:
+            self._known.clear()
+
+    def _block(self, block: Block, before: int, *, last: bool = False) -> int:
+        """Take the lines of one block; `before` is the number of lines taken before it.
+
+        Returns how many were taken: the rest is the beginning of what may be the same scrape again.
+        """
         at = 0
-        behind_moment = False
-        while at < len(lines):
+        while at < len(block):
+            if self._mark:
+                at = self._repeated(block, at)
+                if self._mark and not last and len(block) - at <= self._repeat.size:
+                    return at
+                self._mark = b""
             begins = at
             self._moment_seen = False
-            at = self._lines(lines, at, before)
+            at = self._lines(block.lines, at, before)
+            if self._scrape is not None:
+                self._scrape += block.lines[begins : at - self._moment_seen]
+                if len(self._scrape) > _MAX_SCRAPE:
+                    self._scrape = None
             if self._moment_seen:
-                if behind_moment and at - begins > 1:
-                    self._repeat.learn(lines[begins : at - 1], self._known)
-                at = self._repeated(lines, at)
-            behind_moment = self._moment_seen
+                if self._scrape:
+                    self._repeat.learn(self._scrape, self._known)
+                self._scrape, self._mark = [], block.data[int(block.starts[at - 1]) :][:_MARK]
+        return at
 
-    def _repeated(self, lines: list[str], at: int) -> int:
-        """Take scrapes that repeat the last one, as long as they do; `at` and the result are behind a moment."""
+    def _repeated(self, block: Block, at: int) -> int:
+        """Take scrapes that repeat the last one, as long as they do; `at` and, while `_mark` stays, the result are behind a moment."""
         repeat = self._repeat
-        while repeat.size and at + repeat.size < len(lines):
-            end = at + repeat.size
-            # a moment has to follow, or there are more lines than last time
-            if lines[end][:_MARK] != lines[at - 1][:_MARK] or not repeat.follow(lines[at:end]):
-                break
-            self._scrapes.whole(repeat.series, repeat.values)
-            self._counts.ignored += repeat.ignored
-            self._counts.other += repeat.other
-            self._moment_seen = False
-            key, _, text = lines[end].rpartition(" ")
-            self._line(lines[end], key, text, 0)
-            at = end + 1
-            if not self._moment_seen:
-                break
+        most = 1
+        while self._mark:
+            found = repeat.follow(block, at, most)
+            for values in found:
+                end = at + repeat.size
+                # a moment has to follow, or there are more lines than last time
+                if not block.data.startswith(self._mark, int(block.starts[end])):
+                    return at
+                self._scrapes.whole(repeat.series, values)
+                self._counts.ignored += repeat.ignored
+                self._counts.other += repeat.other
+                self._moment_seen = False
+                line = block.line(end)
+                key, _, text = line.rpartition(" ")
+                self._line(line, key, text, 0)
+                at = end + 1
+                if not self._moment_seen:
+                    self._mark, self._scrape = b"", None
+                    return at
+            if len(found) < most:
+                return at
+            most *= 2
         return at
 
     def _lines(self, lines: list[str], at: int, before: int) -> int:

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
 from analyzer.parsers.metrics.exposition import is_value, numbers
 from analyzer.parsers.series import SeriesWriter
 
@@ -22,7 +25,7 @@ _SAME_MOMENT_US = 2_000_000
 class _Scrape:
     series: Sequence[int]
     texts: list[str] = field(default_factory=list)
-    values: Sequence[float] | None = None
+    values: Sequence[float] | npt.NDArray[np.float64] | None = None
 
 
 class Scrapes:
@@ -81,7 +84,7 @@ class Scrapes:
         self.series.clear()
         self.texts.clear()
 
-    def whole(self, series: Sequence[int], values: Sequence[float]) -> None:
+    def whole(self, series: Sequence[int], values: npt.NDArray[np.float64]) -> None:
         """A scrape at once, with each series once; what was begun before it is complete."""
         self.end()
         self._complete(_Scrape(series, values=values))

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from math import nan
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 
 from analyzer.parsers.metrics.exposition import is_sane
@@ -74,13 +76,9 @@ def _take(document: dict[str, Any], writer: SeriesWriter, counts: LineCounts, re
     if not is_labels(metric) or not isinstance(values, list) or not isinstance(times, list) or len(values) != len(times):
         counts.unmatched += 1
         return
-    try:
-        numbers = [nan if v is None else float(v) for v in values]
-        moments = [t * 1000 for t in times]
-        sane = all(isinstance(t, int) and is_sane(t) for t in moments)
-    except (TypeError, ValueError):
-        sane = False
-    if not sane:
+    moments = _moments(times)
+    numbers = None if moments is None else _numbers(values)
+    if moments is None or numbers is None:
         counts.unmatched += 1
         return
     labels = {k: v for k, v in metric.items() if k != "__name__"}
@@ -92,5 +90,28 @@ def _take(document: dict[str, Any], writer: SeriesWriter, counts: LineCounts, re
         counts.other += number == OTHER
         counts.ignored += number != OTHER
         return
-    writer.extend([number] * len(moments), moments, numbers)
+    writer.extend(number, moments, numbers)
     counts.matched += 1
+
+
+def _moments(times: list[Any]) -> npt.NDArray[np.int64] | None:
+    """Microseconds of milliseconds; None when not all are moments."""
+    if any(kind not in (int, bool) for kind in set(map(type, times))):
+        return None
+    try:
+        moments = np.array(times, np.int64)
+    except OverflowError:
+        return None
+    # compared before they are multiplied, which could go round
+    sane = not len(moments) or (is_sane(int(moments.min()) * 1000) and is_sane(int(moments.max()) * 1000))
+    return moments * 1000 if sane else None
+
+
+def _numbers(values: list[Any]) -> npt.NDArray[np.float64] | None:
+    """Values as they are exported, NaN for null; None when one of them is none."""
+    if set(map(type, values)) <= {int, float}:
+        return np.array(values, np.float64)
+    try:
+        return np.array([nan if v is None else float(v) for v in values], np.float64)
+    except (TypeError, ValueError):
+        return None

@@ -41,7 +41,7 @@ class Aiperf:
     def read(self, given: Given) -> SourceRead:
         """One row a line."""
         rows = Rows(given, self.name, "client")
-        for record, document in json_records(given.blocks, rows.read.counts, _is_record):
+        for record, document in json_records(given.chunks, rows.read.counts, _is_record):
             rows.add(record, "client", _row(rows.values, document))
         return rows.result("no request in it")
 

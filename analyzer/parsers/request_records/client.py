@@ -36,7 +36,7 @@ class ClientRecords:
         """One row a line."""
         servers = (address(client_fields(d).get("server", (None,))[0]) for d in glance(given.head).records)
         rows = Rows(given, self.name, "client", {s for s in servers if s})
-        for record, document in json_records(given.blocks, rows.read.counts, _is_record):
+        for record, document in json_records(given.chunks, rows.read.counts, _is_record):
             fields = client_fields(document)
             row = request_row(rows.values, fields, keep_text=rows.keep_text)
             rows.add(record, "client", row, rows.server(fields.get("server", (None, None))[0]))

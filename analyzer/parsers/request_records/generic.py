@@ -60,7 +60,7 @@ def _read(given: Given, columns: Mapping[str, str]) -> SourceRead:
 
 def _records(given: Given, rows: Rows) -> Iterator[tuple[int, Document]]:
     if glance(given.head).first:
-        return json_records(given.blocks, rows.read.counts, bool)
+        return json_records(given.chunks, rows.read.counts, bool)
     header = header_of(given.head)
     if header is None:
         raise KvpmError(f"{given.name}: neither JSON lines nor a table", hint="--map reads JSON lines, a JSON array and CSV with a header")

@@ -36,7 +36,7 @@ class Guidellm:
     def read(self, given: Given) -> SourceRead:
         """One row a request."""
         rows = Rows(given, self.name, "client")
-        for _, document in json_records(given.blocks, rows.read.counts, _is_record):
+        for _, document in json_records(given.chunks, rows.read.counts, _is_record):
             for number, benchmark in enumerate(document["benchmarks"], 1):
                 benchmark = _dict(benchmark)
                 origin = rows.server(_target(document, benchmark))

@@ -148,7 +148,7 @@ def lines(blocks: Iterable[str]) -> Iterator[tuple[str, bool]]:
 
 
 def json_records(
-    blocks: Iterable[str], counts: LineCounts, is_record: Test, prefix: re.Pattern[str] | None = None
+    chunks: Iterable[bytes], counts: LineCounts, is_record: Test, prefix: re.Pattern[str] | None = None
 ) -> Iterator[tuple[int, Document]]:
     """(record number, record) for each record that `is_record` knows; every line is counted in `counts`.
 
@@ -156,9 +156,25 @@ def json_records(
     `prefix` is what may stand before the JSON on a line.
     """
     reader = _Reader(counts, is_record, prefix)
-    for line, terminated in lines(blocks):
+    for line, terminated in _byte_lines(chunks):
         yield from reader.take(line, terminated)
     reader.end()
+
+
+def _byte_lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """As `lines`, of bytes."""
+    rest: list[bytes] = []
+    for chunk in chunks:
+        *whole, last = chunk.split(b"\n")
+        for line in whole:
+            if rest:
+                line = b"".join([*rest, line])
+                rest.clear()
+            yield line, True
+        rest.append(last)
+    end = b"".join(rest)
+    if end:
+        yield end, False
 
 
 class _Reader:
@@ -166,12 +182,34 @@ class _Reader:
         self._counts = counts
         self._is_record = is_record
         self._prefix = prefix
+        # where it matches bytes it matches their text, which is seldom needed
+        self._before = re.compile(prefix.pattern.encode()) if prefix is not None else None
         self._held: list[str] = []
         self._depth = 0
         self._given = 0
 
-    def take(self, line: str, terminated: bool) -> Iterator[tuple[int, Document]]:
+    def take(self, line: bytes, terminated: bool) -> Iterable[tuple[int, Document]]:
+        """The records that a line completes."""
         self._counts.lines += 1
+        if not self._held:
+            # nearly always a line is one record and nothing else
+            before = self._before.match(line) if self._before is not None else None
+            json_part = line[before.end() :] if before else line
+            if json_part.startswith(b"{"):
+                try:
+                    document = orjson.loads(json_part)
+                except orjson.JSONDecodeError:
+                    pass
+                else:
+                    if self._is_record(document):
+                        self._counts.matched += 1
+                        self._given += 1
+                        return ((self._counts.lines, document),)
+                    self._counts.other += 1
+                    return ()
+        return self._take_text(line.decode("utf-8", "surrogateescape"), terminated)
+
+    def _take_text(self, line: str, terminated: bool) -> Iterator[tuple[int, Document]]:
         text = line.strip(_BLANK)
         if self._prefix is not None:
             text = self._prefix.sub("", text, count=1)

@@ -41,7 +41,7 @@ class OtlpTraces:
     def read(self, given: Given) -> SourceRead:
         """One row for each request span."""
         rows = Rows(given, self.name, "frontend")
-        for record, document in json_records(given.blocks, rows.read.counts, _is_record):
+        for record, document in json_records(given.chunks, rows.read.counts, _is_record):
             for resource, scope, span, attributes in _spans(document):
                 if any(key.startswith(_LATENCY) for key in attributes):
                     engine = _engine(resource, scope, span, attributes)

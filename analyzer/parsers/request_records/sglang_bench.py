@@ -27,7 +27,7 @@ class SglangBench:
         """One row a request; server arguments of `server_info` become facts."""
         rows = Rows(given, self.name, "client")
         bare = 0
-        for number, (record, run) in enumerate(json_records(given.blocks, rows.read.counts, _is_record), 1):
+        for number, (record, run) in enumerate(json_records(given.chunks, rows.read.counts, _is_record), 1):
             engine = engine_of(run["backend"])
             info = run.get("server_info")
             if isinstance(info, dict):

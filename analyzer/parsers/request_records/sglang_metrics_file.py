@@ -42,7 +42,7 @@ class SglangMetricsFile:
     def read(self, given: Given) -> SourceRead:
         """One row a line."""
         rows = Rows(given, self.name, "frontend")
-        for record, document in json_records(given.blocks, rows.read.counts, _is_record):
+        for record, document in json_records(given.chunks, rows.read.counts, _is_record):
             asked = document["request_parameters"]
             asked = parse_json(asked) if isinstance(asked, str) else asked
             asked = asked if isinstance(asked, dict) else {}

@@ -47,7 +47,7 @@ class SglangRequestLog:
     def read(self, given: Given) -> SourceRead:
         """One row for each request, whichever of its events are there."""
         rows = Rows(given, self.name, "frontend")
-        records = json_records(given.blocks, rows.read.counts, _is_record, _PREFIX)
+        records = json_records(given.chunks, rows.read.counts, _is_record, _PREFIX)
         first = list(islice(records, _FIRST))
         _settle_zone(rows, [document for _, document in first])
         for record, row in _paired(rows, chain(first, records)):

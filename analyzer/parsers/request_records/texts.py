@@ -11,6 +11,8 @@ from analyzer.formats.values import read_text
 
 # Where SGLang cuts a long text in its request log, it leaves this in the middle.
 _CUT = " ... "
+# Many texts have none of these, and every text has many blanks: this is found, or not, much sooner.
+_DOTS = "..."
 _CUT_FROM = 2048
 
 
@@ -29,35 +31,37 @@ def text_columns(prompt: Any, output: Any, keep: bool) -> dict[str, Any]:
     A text is hashed as UTF-8; token ids and messages as compact JSON.
     """
     row: dict[str, Any] = {}
-    text = _as_text(prompt)
+    text = _as_bytes(prompt)
     if text is not None:
-        row["prompt_sha256"] = hashlib.sha256(_bytes(text)).hexdigest()
+        row["prompt_sha256"] = hashlib.sha256(text).hexdigest()
         if keep:
-            row["prompt_text"] = read_text(text)
+            row["prompt_text"] = _shown(prompt, text)
     if keep:
-        text = _as_text(output)
+        text = _as_bytes(output)
         if text is not None:
-            row["output_text"] = read_text(text)
+            row["output_text"] = _shown(output, text)
     return row
 
 
-def _as_text(value: Any) -> str | None:
+def _as_bytes(value: Any) -> bytes | None:
     """None where there is nothing, or only a part: equal parts are not equal prompts."""
     if isinstance(value, str):
-        return None if not value or (_CUT in value and len(value) >= _CUT_FROM) else value
+        if not value or (len(value) >= _CUT_FROM and _DOTS in value and _CUT in value):
+            return None
+        try:
+            return value.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            return value.encode("utf-8", "surrogatepass")
     if not isinstance(value, list) or not value:
         return None
     numbers = [isinstance(v, int) for v in value]
     if any(numbers) and not all(numbers):
         return None
     try:
-        return orjson.dumps(value).decode()
+        return orjson.dumps(value)
     except (TypeError, ValueError):
         return None
 
 
-def _bytes(text: str) -> bytes:
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")
+def _shown(value: Any, as_bytes: bytes) -> str:
+    return read_text(value if isinstance(value, str) else as_bytes.decode())

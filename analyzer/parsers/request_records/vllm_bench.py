@@ -29,7 +29,7 @@ class VllmBench:
         """One row a request."""
         rows = Rows(given, self.name, "client")
         bare = 0
-        for number, (_, run) in enumerate(json_records(given.blocks, rows.read.counts, _is_record), 1):
+        for number, (_, run) in enumerate(json_records(given.chunks, rows.read.counts, _is_record), 1):
             engine = engine_of(run.get("backend"), run.get("endpoint_type"))
             requests = requests_in(run)
             bare += not requests

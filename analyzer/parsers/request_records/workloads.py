@@ -34,7 +34,7 @@ class Mooncake:
     def read(self, given: Given) -> SourceRead:
         """One row a line."""
         rows = Rows(given, self.name, "client")
-        for record, document in json_records(given.blocks, rows.read.counts, _is_record):
+        for record, document in json_records(given.chunks, rows.read.counts, _is_record):
             values = rows.values
             row: Row = {
                 "arrival_rel_s": values.number(document["timestamp"], 1.0 if "chat_id" in document else 1e-3),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metric_reading import EPOCH, claimed_by, read_dump
 
-from analyzer.parsers.metrics.json_documents import json_objects
+from analyzer.parsers.metrics.json_documents import json_pieces
 
 NAME = "vllm:num_preemptions_total"
 METRIC = {"__name__": NAME, "engine": "0", "instance": "h:8000"}
@@ -147,7 +147,7 @@ def test_a_cut_end_is_told() -> None:
     dump = read_dump(whole + "\n" + whole[:100])
     assert dump.values(NAME, **OWN) == [0, 1, 2]
     assert dump.read.counts.last_line_cut
-    assert dump.read.notes == ["1 answers are cut or damaged and are left"]
+    assert dump.read.notes == ["1 answers are cut or damaged: only their whole series are read"]
 
 
 JSON = st.recursive(
@@ -165,8 +165,89 @@ JSON = st.recursive(
 )
 def test_documents_are_found_whole_in_blocks_of_any_size(documents: list[Any], size: int, between: str) -> None:
     text = between.join(json.dumps(d, indent=i % 3 or None, ensure_ascii=bool(i % 2)) for i, d in enumerate(documents))
-    found = list(json_objects(text[at : at + size] for at in range(0, len(text), size)))
-    assert [(json.loads(t), whole) for t, whole in found] == [(d, True) for d in documents]
+    found = list(json_pieces(text[at : at + size] for at in range(0, len(text), size)))
+    assert [(json.loads(p.text), p.whole, p.series) for p in found] == [(d, True, False) for d in documents]
+
+
+@pytest.mark.parametrize("size", [1 << 20, 1000, 37, 1])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_the_series_of_an_answer_are_given_one_by_one(size: int, indent: int | None) -> None:
+    series = [matrix(4, metric={**METRIC, "engine": str(n), "odd": 'a "} ],{\\ {"metric":'}) for n in range(5)]
+    documents = [answer(*series, warnings=["w"]), answer(*series)["data"], {"other": series}, answer(*series[:1])]
+    text = "\n".join(json.dumps(d, indent=indent) for d in documents)
+    pieces = list(json_pieces(text[at : at + size] for at in range(0, len(text), size)))
+    whole = [json.loads(p.text) for p in pieces if not p.series]
+    without = {"resultType": "matrix", "result": [None]}
+    assert whole == [answer(warnings=["w"]) | {"data": without}, without, {"other": series}, answer() | {"data": without}]
+    assert [json.loads(p.text) for p in pieces if p.series] == [*series, *series, *series[:1]]
+    assert all(p.whole for p in pieces)
+
+
+@pytest.mark.parametrize("size", [1 << 20, 64])
+def test_what_is_no_series_among_series_is_damage_and_costs_nothing_else(size: int) -> None:
+    others = [matrix(metric={**METRIC, "engine": str(n)}) for n in range(4)]
+    result = [others[0], others[1], None, others[2], {"metric": 5}, others[3]]
+    dump = read_dump(tight(answer(*result, warnings=["w"])), "prometheus_json", block=size)  # type: ignore[arg-type]
+    for n in range(4):
+        assert dump.values(NAME, engine=str(n), instance="h:8000") == [0, 1, 2]
+    assert (dump.read.counts.matched, dump.read.counts.unmatched) == (4, 2)
+    assert dump.read.notes == ["1 answers came with warnings"]
+
+
+def test_an_error_and_a_scalar_hold_no_series_whatever_stands_in_them() -> None:
+    data = answer(matrix())["data"]
+    read = read_dump(
+        tight({"status": "error", "errorType": "timeout", "data": data}) + tight({"data": {**data, "resultType": "scalar"}}),
+        "prometheus_json",
+    ).read
+    assert (read.usable, read.counts.ignored, read.counts.other) == (False, 1, 1)
+
+
+@pytest.mark.parametrize("size", [1 << 20, 5])
+def test_of_a_cut_answer_the_whole_series_are_read(size: int) -> None:
+    second = matrix(metric={**METRIC, "engine": "1"})
+    for behind in (1, 3, 40):
+        dump = read_dump(tight(answer(matrix(), second))[:-behind], "prometheus_json", block=size)
+        assert dump.values(NAME, **OWN) == [0, 1, 2]
+        assert dump.values(NAME, engine="1", instance="h:8000") == ([0, 1, 2] if behind < 4 else [])
+        assert dump.read.counts.last_line_cut
+        assert (dump.read.counts.unmatched, dump.read.notes) == (1, ["1 answers are cut or damaged: only their whole series are read"])
+
+
+LONG = 1500
+ODD_VALUES = (
+    "5",
+    "NaN",
+    "+Inf",
+    "-Inf",
+    "1e3",
+    "-0",
+    "1_0",
+    "x",
+    "",
+    " 5",
+    "0x10",
+    "1e400",
+    "5,5",
+    "infinity",
+    "4.9e-324",
+    "0.1000000000000000055",
+)
+
+
+@pytest.mark.parametrize("value", ODD_VALUES)
+@pytest.mark.parametrize("time", [EPOCH + LONG, EPOCH + LONG + 0.0625, 5, 1e300])
+def test_a_long_series_reads_as_its_parts_do(value: str, time: float) -> None:
+    """Long ones are read by column; cut into short ones they are not."""
+    pairs: list[Any] = [[EPOCH + n + n % 4 / 4, str(n / 7)] for n in range(LONG)] + [[time, value]]
+    long = read_dump(tight(answer({"metric": METRIC, "values": pairs})), "prometheus_json")
+    short = read_dump(
+        "".join(tight(answer({"metric": METRIC, "values": pairs[at : at + 500]})) for at in (0, 500, 1000, 1500)), "prometheus_json"
+    )
+    damaged = short.read.counts.unmatched
+    assert long.read.counts.unmatched == damaged
+    assert long.of(NAME, **OWN) == ([] if damaged else short.of(NAME, **OWN))
+    assert len(short.of(NAME, **OWN)) == LONG + 1 - damaged
 
 
 def export(values: list[Any], first: int = 0, metric: dict[str, str] = METRIC) -> str:

@@ -82,3 +82,78 @@ def test_a_scrape_with_other_series_than_the_one_before_is_read_as_it_is(last: t
     for name in ("num_requests_running", "num_requests_waiting", "num_requests_swapped"):
         wanted = [(EPOCH + n, float(line.split()[1])) for n, lines in enumerate(scrapes) for line in lines if line.startswith(name + " ")]
         assert list(zip(dump.times(f"vllm:{name}"), dump.values(f"vllm:{name}"), strict=True)) == wanted
+
+
+ODD = (
+    "NaN",
+    "-NaN",
+    "+Inf",
+    "-Inf",
+    "+5",
+    "+-5",
+    "++5",
+    "+",
+    "-",
+    "",
+    "1_0",
+    "0x10",
+    "1e400",
+    "-0",
+    ".5",
+    "5.",
+    "1e",
+    "5\t",
+    "infinity",
+    "x",
+    "5 5",
+    "é",
+)
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_odd_values_read_the_same_whether_or_not_scrapes_repeat(odd: str, end: str) -> None:
+    def text(*, blank: bool) -> str:
+        lines = []
+        for turn in range(30):
+            # a blank before each moment makes their beginnings differ, and a scrape is never taken for the one before
+            lines.append(f"{' ' * (blank and turn % 2)}# scrape_ts {EPOCH + turn}")
+            lines += ["# HELP vllm:num_requests_running how many", "# TYPE vllm:num_requests_running gauge"]
+            lines += [f'vllm:num_requests_running{{engine="{n}"}} {odd if (turn, n) == (17, 3) else turn * n / 7}' for n in range(7)]
+            lines += [f"go_goroutines {turn}", "", f"vllm:num_requests_waiting {odd if turn == 23 else turn}"]
+        return "".join(line + end for line in lines)
+
+    slow = read_dump(text(blank=True), "prometheus_text")
+    for size in (1 << 20, 3000, 100):
+        fast = read_dump(text(blank=False), "prometheus_text", block=size)
+        assert fast.samples == slow.samples
+        assert fast.read.counts == slow.read.counts
+
+
+@pytest.mark.parametrize("size", [200_000, 60_000])
+def test_scrapes_larger_than_a_block_repeat_too(size: int) -> None:
+    series = 20_000
+    text = "".join(
+        f"# scrape_ts {EPOCH + turn}\n"
+        + "".join(f'vllm:num_preemptions_total{{engine="{n % 50}",model_name="{n // 50}-été"}} {turn * n}.0\n' for n in range(series))
+        for turn in range(5)
+    )
+    dump = read_dump(text, "prometheus_text", block=size)
+    for n in (0, 1, 777, series - 1):
+        name = {"engine": str(n % 50), "model_name": f"{n // 50}-été"}
+        assert dump.of("vllm:num_preemptions_total", **name) == [((EPOCH + t) * 1_000_000, t * n) for t in range(5)]
+        assert dump.records["vllm:num_preemptions_total", tuple(sorted(name.items()))] == n + 2
+    assert (dump.read.counts.matched, dump.read.counts.ignored) == (5 * series, 5)
+
+
+def test_keys_that_differ_in_one_byte_are_told_apart() -> None:
+    """Eight bytes are compared at a time: a change in any place of a line is another series."""
+    key = 'vllm:num_requests_running{engine="0",pod="abcdefgh"}'
+    same = [f"# scrape_ts {EPOCH + n}\n{key} {n}\nvllm:num_requests_waiting {n}\n" for n in range(3)]
+    for at in range(len("vllm:num_requests_running{engine=") + 1, len(key) - 2):
+        if key[at] not in '",=':
+            other = key[:at] + "z" + key[at + 1 :]
+            text = "".join(same) + f"# scrape_ts {EPOCH + 3}\n{other} 3\nvllm:num_requests_waiting 3\n" + f"# scrape_ts {EPOCH + 4}\n"
+            dump = read_dump(text, "prometheus_text")
+            assert dump.values("vllm:num_requests_running", engine="0", pod="abcdefgh") == [0, 1, 2], other
+            assert dump.values("vllm:num_requests_waiting") == [0, 1, 2, 3]

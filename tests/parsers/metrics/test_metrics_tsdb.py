@@ -87,3 +87,33 @@ def test_blocks_can_end_anywhere() -> None:
 def test_only_other_programs_are_told() -> None:
     read = read_dump(dump_lines(3, "node_load1")).read
     assert (read.usable, read.nothing) == (False, "holds samples of other programs only (node_)")
+
+
+ODD = ("5", "NaN", "+Inf", "-Inf", "1e3", "1_0", "x", "", "5 5", "5\t", "0x10", "1e400", "{count:3} 5", "0.1000000000000000055")
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("place", [0, 300, 699])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_many_lines_of_one_series_read_as_few_do(odd: str, place: int, end: str) -> None:
+    """Many are read by column; with a comment between every few they are not."""
+    key = f'{{__name__="{NAME}", engine="0", model_name="d\u00e9j\u00e0 vu"}}'
+    lines = [f"{key} {odd if n == place else n / 7} {EPOCH + n}061{end}" for n in range(700)]
+    lines += [line.replace('"0"', '"1"') for line in lines] + [f"{key} {n} {EPOCH + n}.5{end}" for n in range(700, 1400)]
+    few = read_dump("".join(f"# HELP\n{line}" if n % 50 == 0 else line for n, line in enumerate(lines)), "tsdb_dump")
+    for size in (1 << 20, 9000):
+        many = read_dump("".join(lines), "tsdb_dump", block=size)
+        assert many.samples == few.samples
+        assert many.read.counts.matched == few.read.counts.matched
+        assert many.read.counts.unmatched == few.read.counts.unmatched
+        assert many.read.counts.other == few.read.counts.other
+    assert len(few.of(NAME, engine="0", model_name="d\u00e9j\u00e0 vu")) >= 1399
+
+
+@pytest.mark.parametrize("time", [f"{EPOCH}", f"{EPOCH}.25", "5", "1e300", "x", f"{EPOCH}0000000", "NaN"])
+def test_times_in_other_units_and_no_times_are_told_apart(time: str) -> None:
+    key = f'{{__name__="{NAME}", engine="0"}}'
+    lines = [f"{key} {n} {time if n == 400 else f'{EPOCH + n}000'}\n" for n in range(700)]
+    many, few = read_dump("".join(lines), "tsdb_dump"), read_dump("# HELP\n".join(lines), "tsdb_dump")
+    assert many.samples == few.samples
+    assert many.read.counts.unmatched == few.read.counts.unmatched == (not time.startswith(f"{EPOCH}") or len(time) > 14)

@@ -37,6 +37,28 @@ def test_any_layout_gives_the_same_requests(text: str) -> None:
     assert (got.read.counts.unmatched, got.read.counts.last_line_cut) == (0, False)
 
 
+def test_lines_that_are_one_record_and_nothing_else_are_read_as_all_others_are() -> None:
+    """A line of bytes is parsed as it is; a bracket or a blank before it takes the way by its text."""
+    odd = [
+        json.dumps(client_record(id=1, prompt="d\u00e9j\u00e0 \U0001f600")),
+        json.dumps(client_record(id=2, prompt="d\u00e9j\u00e0"), ensure_ascii=False),
+        json.dumps(client_record(id=3, ttft=float("nan"))),
+        json.dumps(client_record(id=4, prompt="\ud800")),
+        json.dumps(client_record(id=5, prompt="\udcff"), ensure_ascii=False),
+        json.dumps(client_record(id=6)) + "  \r",
+        json.dumps({"level": "info", "id": 7}),
+        json.dumps(client_record(id=9)) + ",",
+        json.dumps(client_record(id=8))[:-1],
+        "{}",
+        "{",
+    ]
+    lines = [json.dumps(client_record(id=0)), *odd]
+    fast, slow = read("\n".join(lines) + "\n", "client"), read("".join(f" {line}\n" for line in lines), "client")
+    assert fast.requests == slow.requests
+    assert fast.read.counts == slow.read.counts
+    assert [r["rid"] for r in fast.requests] == ["0", "1", "2", "3", "4", "5", "6", "9"]
+
+
 def test_a_broken_line_costs_that_line() -> None:
     lines = [json.dumps(r) for r in RECORDS]
     for broken in (lines[1][:40], lines[1][:-1], lines[1][30:], "}}}", "hello", '{"a": [1, {"b":', '{"send": 1, "ttft": }'):
