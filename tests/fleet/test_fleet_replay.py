@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from analyzer import processes
 from analyzer.cli.batch import batch
 from analyzer.errors import KvpmError
 from analyzer.fleet.batch import Options
@@ -35,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KVPM_DEBUG", "1")
     monkeypatch.setattr("analyzer.report.data.build_explore", lambda *_given: None)
     monkeypatch.setattr(parallel, "_FEW", 0)
-    monkeypatch.setattr(parallel, "_start", refuse)
+    monkeypatch.setattr(processes, "_start", refuse)
     monkeypatch.setattr(make, "_few", lambda *_given: (((Change("max_running", 2.0, times=True),),), ()))
     return tmp_path
 
@@ -43,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("replay", [True, False])
 def test_a_capture_is_replayed_when_asked_and_by_the_same_process(folder: Path, replay: bool) -> None:
     capture = Capture("outage", folder, ("outage",), Reading())
-    told = answer(Task(capture, folder / "out", "outage.html", "", "en", None, None, replay).to_json())
+    told = answer(Task(capture, folder / "out", "outage.html", "", "en", "", None, replay).to_json())
     assert "failed" not in told, told
     html = (folder / "out" / "reports" / "outage.html").read_text(encoding="utf-8")
     assert ('<section id="replay"' in html) == replay
