@@ -31,7 +31,7 @@ from analyzer.formats.model import (
     reader,
     words_of,
 )
-from analyzer.formats.pattern import Pattern
+from analyzer.formats.pattern import AnyOf, Pattern
 from analyzer.formats.values import Reader
 from analyzer.trace.schema import TABLES
 
@@ -59,7 +59,7 @@ class Registry:
     prefixes: tuple[Prefix, ...]
     formats: tuple[LineFormat, ...]
     _of_engine: dict[str | None, tuple[LineFormat, ...]] = field(default_factory=dict, init=False, compare=False, repr=False)
-    _literals: dict[str | None, tuple[str, ...]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _literals: dict[str | None, AnyOf] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def for_engine(self, engine: str | None) -> tuple[LineFormat, ...]:
         """Formats that a line with this engine's prefix can be; all of them when it is unknown."""
@@ -79,13 +79,18 @@ class Registry:
         """A line without any of these has no engine's prefix and is read by no format."""
         return fewest({p.literal for p in self.prefixes if p.engine} | {f.literal for f in self.formats if f.literal})
 
+    @cached_property
+    def tells(self) -> AnyOf:
+        """The tell-tales, to be looked for."""
+        return AnyOf(self.tell_tales)
+
     def candidates(self, engine: str | None, message: str) -> list[LineFormat]:
         """Of those, the ones whose literal occurs in `message`, in the order in which they are tried."""
         literals = self._literals.get(engine)
         if literals is None:
-            literals = self._literals[engine] = fewest({f.literal for f in self.for_engine(engine) if f.literal})
+            literals = self._literals[engine] = AnyOf(fewest({f.literal for f in self.for_engine(engine) if f.literal}))
         # most lines of most files are no engine's: tell that in one pass without a Python-level loop
-        if not any(map(message.__contains__, literals)):
+        if not literals.is_in(message):
             return [f for f in self.for_engine(engine) if not f.literal]
         return [f for f in self.for_engine(engine) if f.literal in message]
 

@@ -42,7 +42,7 @@ FOREIGN = Match(NO_HEAD, "", None)
 
 def is_foreign(line: str) -> bool:
     """True only when no engine wrote `line` (as captured, with any plain envelope): a quick test that spares most lines the rest."""
-    return not any(map(line.__contains__, registry().tell_tales))
+    return not registry().tells.is_in(line)
 
 
 def match_line(line: str) -> Match:

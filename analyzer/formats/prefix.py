@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from analyzer.formats.load import registry
 from analyzer.formats.model import Prefix
+from analyzer.formats.pattern import LONG, AnyOf, occurs
 from analyzer.formats.values import read_int, read_rank
 
 _TAG = re.compile(r"([A-Z][A-Z_]*?)(\d+)")
@@ -111,8 +112,8 @@ def begins_with_prefix(text: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _inline_literals() -> tuple[str, ...]:
-    return tuple({p.literal for p in registry().prefixes if p.inline})
+def _inline_literals() -> AnyOf:
+    return AnyOf({p.literal for p in registry().prefixes if p.inline})
 
 
 @lru_cache(maxsize=1)
@@ -130,6 +131,7 @@ def _without_names(prefix: Prefix) -> str:
 
 def starts(line: str) -> list[int]:
     """Offsets at which a record with a distinctive prefix begins inside `line`, in order."""
-    if not any(map(line.__contains__, _inline_literals())):
+    # RE2 does not look ahead: for whether there is any, a part to look at is as good as one to read
+    if not _inline_literals().is_in(line) or (len(line) >= LONG and not occurs(_inline().pattern.replace("(?=", "(?:"), line)):
         return []
     return [m.start() for m in _inline().finditer(line)]

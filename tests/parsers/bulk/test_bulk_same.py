@@ -178,6 +178,21 @@ def test_a_damaged_line_does_not_teach_that_sound_ones_are_no_records(monkeypatc
     assert len(bulk.rows["scheduler"]) == 30
 
 
+@pytest.mark.parametrize("place", [0, 3, 40])
+@pytest.mark.parametrize("glued", [False, True])
+def test_a_line_longer_than_a_block(place: int, glued: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [line for line in LOGS[0].read_text(encoding="utf-8").splitlines() if "Decode batch" in line][:60]
+    long = '{"weights": [0.125, 0.250]}, ' * 2000 + (" ".join(lines[:5]) if glued else "")
+    data = "".join(f"{line}\n" for line in [*lines[:place], long, *lines[place:]]).encode()
+    alone = line_by_line(data, monkeypatch)
+    assert len(alone.rows["scheduler"]) == len(lines) + 5 * glued
+    for size in (700, 4000, 1 << 22):
+        bulk = in_bulk(data, monkeypatch, size=size, worth=1)
+        assert (bulk.rows, bulk.read) == (alone.rows, alone.read)
+    # what stands beside the long line is still read in bulk
+    assert in_bulk(data, monkeypatch, size=4000, worth=1).one_by_one < len(lines)
+
+
 @pytest.mark.parametrize("end", range(1, 60, 7))
 def test_a_wrapped_record_may_be_the_last_and_without_an_end(end: int, monkeypatch: pytest.MonkeyPatch) -> None:
     line = (
