@@ -69,7 +69,7 @@ def read_blocks(
 
 
 def _parts(chunks: Iterable[bytes], size: int) -> Iterator[Part]:
-    """The text in blocks of whole lines; a last line without an end, and a very long one with those behind it, are left to be read alone."""
+    """The text in blocks of whole lines; a last line without an end, and a very long one with those behind it, are to be read alone."""
     for number, data in enumerate(blocks(chunks, size)):
         end = len(data) if data.endswith(b"\n") else place_to_cut(data) or 0
         begin = end
