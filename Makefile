@@ -30,7 +30,8 @@ accuracy: $(STAMP) ## Print the confusion matrix over the labelled incidents and
 	@$(BIN)/python tests/incidents/accuracy.py --write docs/accuracy.md
 
 # SIZE in MB and ONLY are for a closer look, and leave the page alone unless KEEP=1.
-BENCH = $(BIN)/python -m benchmarks $(if $(SIZE),--size $(SIZE)) $(if $(ONLY),--only '$(ONLY)') $(if $(TURNS),--turns $(TURNS))
+# Compiled first: what a command takes holds no compiling of its own.
+BENCH = $(BIN)/python -m compileall -q analyzer benchmarks && $(BIN)/python -m benchmarks $(if $(SIZE),--size $(SIZE)) $(if $(ONLY),--only '$(ONLY)') $(if $(TURNS),--turns $(TURNS))
 
 bench: $(STAMP) ## Measure beside ripgrep, polars and others; write docs/performance.md (SIZE=MB, ONLY=NAME: print only)
 	@sh tools/ensure_peers.sh
@@ -79,6 +80,7 @@ $(STAMP): constraints.txt pyproject.toml
 	@echo "Installing into $(VENV), about a minute ..."
 	@$(BIN)/python -m pip install -qq --require-hashes -r constraints.txt
 	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q analyzer
 	@touch $@
 
 check-python:

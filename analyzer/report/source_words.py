@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analyzer.language import N_, _
 from analyzer.report import fmt, words
-from analyzer.report.model import SourceTotals
+
+# What a terminal is told needs nothing of a report.
+if TYPE_CHECKING:
+    from analyzer.report.model import SourceTotals
 
 Source = Mapping[str, Any]
 # What became of the lines of a log, by column.
