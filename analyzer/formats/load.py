@@ -80,6 +80,11 @@ class Registry:
         return fewest({p.literal for p in self.prefixes if p.engine} | {f.literal for f in self.formats if f.literal})
 
     @cached_property
+    def continued(self) -> frozenset[str]:
+        """Ids of the formats whose rows lines of other formats complete."""
+        return frozenset(f.continues for f in self.formats if f.continues)
+
+    @cached_property
     def tells(self) -> AnyOf:
         """The tell-tales, to be looked for."""
         return AnyOf(self.tell_tales)

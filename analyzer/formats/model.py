@@ -8,6 +8,7 @@ nothing here knows an engine by name.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,6 +16,8 @@ from analyzer.formats.pattern import Pattern
 from analyzer.formats.values import READERS, SELF_ENDING, Reader, Value, read_text
 
 TableName = Literal["scheduler", "events", "cache_ops", "requests", "facts", "ignored"]
+# What is filled into the text of a format.
+_NAMES = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,10 @@ class LineFormat:
     features: tuple[Feature, ...]
     samples: tuple[Sample, ...]
     notes: str = ""
+
+    def sentence(self, values: Mapping[str, Value | None]) -> str:
+        """The format's own words with these values in them, and `?` for one that is not there."""
+        return self.text.format_map(dict.fromkeys(_NAMES.findall(self.text), "?") | dict(values))
 
 
 @dataclass(slots=True)

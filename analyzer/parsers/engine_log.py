@@ -7,7 +7,6 @@ say what was learned of each.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -404,7 +403,7 @@ class _Reader:
         row.setdefault("pid", head.pid)
         row["reported_by"] = head.tags or head.proc or None
         self._pending = (fmt, row, line)
-        if fmt.id != "sglang.oom":
+        if fmt.id not in registry().continued:
             self._flush_pending()
 
     def _continue(self, fmt: LineFormat, parsed: Parsed, line: int) -> None:
@@ -419,7 +418,7 @@ class _Reader:
             return
         fmt, row, _ = self._pending
         self._pending = None
-        row["text"] = fmt.text.format_map(dict.fromkeys(_names(fmt.text), "?") | row)
+        row["text"] = fmt.sentence(row)
         self._spool.add("events", row)
 
     def _facts(self, fmt: LineFormat, parsed: Parsed, row: Row, stream: Stream) -> None:
@@ -507,10 +506,6 @@ class _Reader:
 
 def _extra(parsed: Parsed) -> list[tuple[str, str]] | None:
     return list(parsed.extra.items()) or None
-
-
-def _names(template: str) -> list[str]:
-    return re.findall(r"\{(\w+)\}", template)
 
 
 def _type_name(value: object) -> str:

@@ -26,6 +26,10 @@ class Many:
         """Those of some of the lines."""
         return Many(self.numbers[which], self.choices)
 
+    def listed(self) -> list[Value]:
+        """The value of each line."""
+        return self.numbers.tolist() if self.choices is None else [self.choices[n] for n in self.numbers.tolist()]
+
     def texts(self) -> tuple[Ints, list[str]]:
         """(index of its text for each line, texts), as a value is kept in `extra`."""
         if self.choices is not None:
@@ -115,6 +119,8 @@ class RowColumns:
                 array: pa.Array | None = pa.array(record)
             elif column.name == "extra":
                 array = _extras(groups, column.type)
+            elif table == "events" and column.name == "text":
+                array = pa.array([text for shape, at, values in groups for text in _sentences(shape, len(at), values)], column.type)
             else:
                 array = self._column(column, groups, len(record))
             if array is not None:
@@ -149,8 +155,23 @@ class RowColumns:
         for slot, many in zip(shape.slots, values, strict=True):
             if slot.column == column:
                 return many
-        fixed: dict[str, Value] = {"source_id": self._source_id, "engine": told.format.engine, "stream": told.wrap.origin}
-        return told.values.get(column, told.head.ranks.get(column, fixed.get(column)))
+        if column in told.values:
+            return told.values[column]
+        fixed: dict[str, Value | None] = {"source_id": self._source_id, "engine": told.format.engine, "stream": told.wrap.origin}
+        if told.format.table == "events":
+            fixed |= {"pid": told.head.pid, "reported_by": told.head.tags or told.head.proc or None}
+        return told.head.ranks.get(column, fixed.get(column))
+
+
+def _sentences(shape: Shape, size: int, values: list[Many]) -> list[str]:
+    """What each of the `size` events of one shape says."""
+    assert shape.told is not None
+    assert shape.told.format is not None
+    form, fixed = shape.told.format, shape.told.values
+    slots = {slot.column: many.listed() for slot, many in zip(shape.slots, values, strict=True) if f"{{{slot.column}}}" in form.text}
+    if not slots:
+        return [form.sentence(fixed)] * size
+    return [form.sentence(fixed | dict(zip(slots, row, strict=True))) for row in zip(*slots.values(), strict=True)]
 
 
 def _chosen(parts: list[Many | Value | None], groups: list[tuple[Shape, Ints, list[Many]]], kind: pa.DataType) -> pa.Array:

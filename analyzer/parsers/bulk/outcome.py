@@ -14,7 +14,7 @@ from analyzer.sources.records import ENDS_IN_NUMBER, ONLY_NUMBER, Assembler, is_
 from analyzer.sources.wrappers import Unwrapped
 
 # Tables whose rows are a line's values as they are; what goes into the others depends on lines around.
-ROW_TABLES = ("scheduler", "cache_ops")
+ROW_TABLES = ("scheduler", "cache_ops", "events")
 # What a model server is asked for; other web servers have access lines too.
 INFERENCE_PATH = re.compile(r'"POST (?:/v1/(?:chat/)?completions|/generate)\b')
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from analyzer.formats.load import registry
 from analyzer.formats.spans import ValueSpan, value_spans
 from analyzer.formats.values import DECIMAL_SHIFT, EXACT_DIGITS, PERCENT_PLACES, READERS, WHOLE, Reader, Value, read_text
 from analyzer.parsers.bulk.moments import Moment, find_moment, moment_in
@@ -125,7 +126,7 @@ def _may_be_read(told: Outcome) -> bool:
     form = told.format
     if form is None:
         return True
-    if not told.sound or not (told.attested or form.engine == "any") or form.continues or form.arguments:
+    if not told.sound or not (told.attested or form.engine == "any") or form.continues or form.arguments or form.id in registry().continued:
         return False
     if form.table == "ignored":
         return not form.role
