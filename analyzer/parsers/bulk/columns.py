@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analyzer.formats.values import EXACT_DIGITS, Value, read_text
+from analyzer.formats.values import DECIMAL_SHIFT, EXACT_DIGITS, Value, read_text
 from analyzer.parsers.bulk.lines import Ints, Lines, Mask
 from analyzer.parsers.bulk.shape import Shape, Slot, most_places_of
 from analyzer.parsers.plausible import is_plausible, most_of
 from analyzer.trace.schema import TABLES
+
+# Powers of ten, which are looked up sooner than they are reckoned.
+_TENS = 10 ** np.arange(EXACT_DIGITS + 1)
+_PARTS_OF = np.array([float(10**n) for n in range(EXACT_DIGITS + max(DECIMAL_SHIFT.values()) + 1)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +68,8 @@ def _read(lines: Lines, slot: Slot, first: Ints) -> tuple[Many, Mask]:
     good &= places <= most_places_of(slot)
     places = np.minimum(places, EXACT_DIGITS)
     if len(runs) > 1:
-        number = number * 10**places + lines.numbers(runs[1])
-    return Many(number / 10.0 ** (places + slot.shift)), good
+        number = number * _TENS[places] + lines.numbers(runs[1])
+    return Many(number / _PARTS_OF[places + slot.shift]), good
 
 
 def _read_texts(lines: Lines, slot: Slot, runs: list[Ints]) -> tuple[Many, Mask]:

@@ -7,6 +7,7 @@ gaps between them differ in nothing but the digits: such lines are read in one g
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,9 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _DIGITS = b"0123456789"
-# A number is read from the eight bytes before its end, or the eight before those.
-_WORD = 8
-MOST_DIGITS = 2 * _WORD
+_NO_DIGITS = bytes(set(range(256)) - set(_DIGITS))
+# A number of more digits may be more than an array holds.
+MOST_DIGITS = 16
 _NEWLINE, _ZERO = 10, 48
 
 
@@ -50,7 +51,6 @@ class Lines:
         self._gaps: Ints = self.run_begins - np.concatenate((np.zeros(1, np.int64), self.run_ends[:-1]))
         leads = np.flatnonzero(self.first_run[1:] > self.first_run[:-1])
         self._gaps[self.first_run[leads]] = self.run_begins[self.first_run[leads]] - self.begins[leads]
-        self._padded = b"0" * MOST_DIGITS + data
         encoded = _skeletons(data, len(newlines)).dictionary_encode()
         self.code: npt.NDArray[np.int32] = encoded.indices.to_numpy()
         self.skeletons: pa.LargeBinaryArray = encoded.dictionary
@@ -97,25 +97,21 @@ class Lines:
                 yield chosen[same], gaps[same][0]
 
     def numbers(self, runs: Ints) -> Ints:
-        """The values of digit runs, of at most MOST_DIGITS digits each; wrong for longer ones."""
-        ends = self.run_ends[runs]
-        lengths = ends - self.run_begins[runs]
-        low = self._eight(ends + MOST_DIGITS, np.minimum(lengths, _WORD))
-        long = np.flatnonzero(lengths > _WORD)
-        if len(long):
-            low[long] += 10**_WORD * self._eight(ends[long] + _WORD, np.minimum(lengths[long] - _WORD, _WORD))
-        return low
+        """The values of digit runs, of at most MOST_DIGITS digits each; 0 for longer ones."""
+        return self._values[runs]
 
-    def _eight(self, ends: Ints, lengths: Ints) -> Ints:
-        """Up to eight digits that end at `ends` in the padded text, as numbers: eight bytes are loaded, and added up by halves."""
-        words = np.ndarray((len(self._padded) - _WORD + 1,), "<u8", self._padded, strides=(1,))
-        # digits in front of the run are shifted out; the first digit is the lowest byte
-        shift = ((_WORD - lengths) * 8).astype(np.uint64)
-        value = ((words[ends - _WORD] >> shift) << shift) & np.uint64(0x0F0F0F0F0F0F0F0F)
-        value = (value * np.uint64(10) + (value >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
-        value = (value * np.uint64(100) + (value >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
-        value = (value * np.uint64(10000) + (value >> np.uint64(32))) & np.uint64(0xFFFFFFFF)
-        return value.astype(np.int64)
+    @cached_property
+    def _values(self) -> Ints:
+        """The values of all digit runs: Arrow reads them out of the text that is left without anything else."""
+        digits = self.data.translate(None, _NO_DIGITS)
+        offsets = np.zeros(len(self.run_lengths) + 1, np.int64)
+        np.cumsum(self.run_lengths, out=offsets[1:])
+        short = None
+        if self.run_lengths.max(initial=0) > MOST_DIGITS:
+            short = pa.array(self.run_lengths <= MOST_DIGITS).buffers()[1]
+        texts = pa.LargeStringArray.from_buffers(len(self.run_lengths), pa.py_buffer(offsets), pa.py_buffer(digits), short)
+        values: Ints = texts.cast(pa.int64()).fill_null(0).to_numpy()
+        return values
 
 
 def _skeletons(data: bytes, lines: int) -> pa.LargeBinaryArray:
