@@ -97,8 +97,9 @@ def ingest(
     with tempfile.TemporaryDirectory(prefix="kvpm-") as scratch:
         fresh: dict[str, Fresh] = {}
         tasks = {t.source_id: (r, t) for r, t in _tasks(recognise(inputs, manifest), trace, options, Path(scratch), result.problems)}
+        contents = _Contents(manifest.sources)
         for task, got in _read_all([t for _, t in tasks.values()], options, progress):
-            if _accept(task, tasks[task.source_id][0], got, manifest, result.problems):
+            if _accept(task, tasks[task.source_id][0], got, manifest, contents, result.problems):
                 resume = got.read.resume if got.read is not None else None
                 fresh[task.source_id] = Fresh(got.spool, None if resume is None else resume.pack())
         _refuse_nothing(inputs, manifest, result.problems)
@@ -179,7 +180,7 @@ def _read_all(tasks: Sequence[Task], options: IngestOptions, progress: Progress 
         yield task, done.get(task.source_id) or read_input(task, jobs=jobs, progress=progress)
 
 
-def _accept(task: Task, recognised: Recognised, got: Got, manifest: Manifest, problems: list[Problem]) -> bool:
+def _accept(task: Task, recognised: Recognised, got: Got, manifest: Manifest, contents: _Contents, problems: list[Problem]) -> bool:
     """Take what was read into the manifest; False for what gave nothing to store, or is there already."""
     name, source_id = task.item.name, task.source_id
     if got.problem is not None:
@@ -188,7 +189,7 @@ def _accept(task: Task, recognised: Recognised, got: Got, manifest: Manifest, pr
     if read is None:
         return False
     others = [s for s in manifest.sources if s.source_id != source_id]
-    twin = next((s for s in others if _has_content(s, got)), None) if task.resume is None else None
+    twin = contents.twin_of(source_id, got) if task.resume is None else None
     if twin is not None:
         same = got.sample == twin.sample if got.sha256 is None or twin.sha256 is None else got.sha256 == twin.sha256
         problems.append(Problem(name, (_SAME_BYTES if same else "holds the same as {}, packed otherwise: counted once").format(twin.path)))
@@ -221,13 +222,34 @@ def _accept(task: Task, recognised: Recognised, got: Got, manifest: Manifest, pr
         stored.files = {table: files for table, files in whole.items() if files}
         stored.offset_s, stored.placed = before.offset_s, before.placed
     manifest.sources = [*others, stored]
+    contents.add(stored)
     return True
 
 
-def _has_content(stored: StoredSource, got: Got) -> bool:
-    if got.content_sha256 and stored.content_sha256:
-        return stored.content_sha256 == got.content_sha256
-    return got.content is not None and (stored.content_size, stored.content_sample) == got.content
+class _Contents:
+    """The sources of a trace by what they hold, as it is unpacked."""
+
+    def __init__(self, sources: Sequence[StoredSource]) -> None:
+        self._by_hash: dict[str, StoredSource] = {}
+        self._by_sample: dict[tuple[int | None, str], StoredSource] = {}
+        for source in sources:
+            self.add(source)
+
+    def add(self, source: StoredSource) -> None:
+        """Take a source that is stored, or is to be."""
+        if source.content_sha256:
+            self._by_hash.setdefault(source.content_sha256, source)
+        if source.content_sample:
+            self._by_sample.setdefault((source.content_size, source.content_sample), source)
+
+    def twin_of(self, source_id: str, got: Got) -> StoredSource | None:
+        """Another source that holds the same: by the hash, or the sample where one of the two was read in several goes."""
+        twin = self._by_hash.get(got.content_sha256 or "")
+        if twin is None and got.content is not None:
+            twin = self._by_sample.get(got.content)
+            if twin is not None and got.content_sha256 and twin.content_sha256:
+                twin = None
+        return None if twin is None or twin.source_id == source_id else twin
 
 
 def _point(resume: Resume | None, got: Got) -> ResumePoint | None:

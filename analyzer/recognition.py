@@ -108,13 +108,15 @@ def _find_grown_by_name(found: list[Recognised], files: dict[int, _File], manife
     by_path: dict[str, list[StoredSource]] = {}
     for stored in manifest.sources:
         by_path.setdefault(stored.path, []).append(stored)
+    claimed: set[str] = set()
     for n, file in files.items():
         for stored in by_path.get(found[n].item.name, ()):
-            if _claimed(stored, found):
+            if stored.source_id in claimed:
                 continue
             with contextlib.suppress(OSError):
                 if file.goes_on(stored) and not (file.size == stored.size and file.holds(stored)):
                     found[n].grown = stored
+                    claimed.add(stored.source_id)
                     break
 
 
@@ -133,16 +135,18 @@ def _find_grown_by_content(found: list[Recognised], files: dict[int, _File], man
     for stored in manifest.sources:
         if stored.head:
             by_head.setdefault(stored.head, []).append(stored)
+    claimed = {known.source_id for r in found if (known := r.same or r.grown) is not None}
     for n, file in files.items():
         r = found[n]
         if r.same is not None or r.grown is not None:
             continue
         for stored in by_head.get(r.head, ()):
-            if any(o.same is stored for o in found) or _claimed(stored, found):
+            if stored.source_id in claimed:
                 continue
             with contextlib.suppress(OSError):
                 if file.goes_on(stored):
                     r.grown, r.renamed = stored, True
+                    claimed.add(stored.source_id)
                     break
 
 
@@ -153,23 +157,24 @@ def _find_asked(found: list[Recognised], manifest: Manifest) -> None:
             # the same question again replaces its answer
             r.source_id = _digest(r.item.key)
         elif r.item.remote is not None:
-            stored = next((s for s in manifest.sources if s.path == r.item.name), None)
-            if stored is not None:
-                same = r.item.remote.size in (None, stored.size) and stored.version == r.item.remote.version != ""
-                r.source_id, r.same = stored.source_id, stored if same else None
+            known = next((s for s in manifest.sources if s.path == r.item.name), None)
+            if known is not None:
+                same = r.item.remote.size in (None, known.size) and known.version == r.item.remote.version != ""
+                r.source_id, r.same = known.source_id, known if same else None
 
 
 def _find_renamed(found: list[Recognised]) -> None:
     """A log that was rotated is what it was, under another name of the same folder; its own name is gone or another log's."""
     by_name = {r.item.name: r for r in found}
+    claimed = {r.grown.source_id for r in found if r.grown is not None}
     for r in found:
         stored = r.same
         if stored is None or stored.path == r.item.name or stored.folder != r.item.folder or r.item.path is None:
             continue
-        if any(o is not r and o.renamed and (o.same or o.grown) is stored for o in found):
-            continue
         beside = by_name.get(stored.path)
-        r.renamed = not _is_there(stored) if beside is None else (beside.same or beside.grown) is not stored
+        gone = not _is_there(stored) if beside is None else (beside.same or beside.grown) is not stored
+        r.renamed = gone and stored.source_id not in claimed
+        claimed.add(stored.source_id)
 
 
 def _is_there(stored: StoredSource) -> bool:
@@ -177,10 +182,6 @@ def _is_there(stored: StoredSource) -> bool:
         file = _File(Path(stored.path))
         return file.size == stored.size and file.holds(stored)
     return False
-
-
-def _claimed(stored: StoredSource, found: list[Recognised]) -> bool:
-    return any(r.grown is stored for r in found)
 
 
 def _wanted_id(item: Input, head: bytes) -> str:

@@ -75,7 +75,7 @@ def everything(trace: Path) -> dict[str, Any]:
         told[table] = sorted(rows, key=lambda row: [str(v) for v in row.values()])
     told["sources"] = [{k: v for k, v in s.row.items() if k not in ("sha256", "source_id")} for s in manifest.sources]
     told["streams"] = [s.streams for s in manifest.sources]
-    told["runs"] = {name: [run | {"source": ids[run["source"]] if run["source"] else None} for run in runs] for name, runs in manifest.runs.items()}
+    told["runs"] = {n: [run | {"source": ids.get(run["source"])} for run in runs] for n, runs in manifest.runs.items()}
     told["totals"] = manifest.totals
     return told
 

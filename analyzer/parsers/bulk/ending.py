@@ -17,8 +17,8 @@ _BACK = (32 << 10, 8 << 10, 0)
 class Ending:
     """The bytes of `chunks` in two: `before`, to be gone through first, and then `parts`.
 
-    Between any two of the parts, and in front of the first, reading may stop: no record reaches over. There are none when no such place is near the end.
-    `size` is the number of bytes in all.
+    Between any two of the parts, and in front of the first, reading may stop: no record reaches over. There are none when no
+    such place is near the end. `size` is the number of bytes in all.
     """
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
