@@ -22,9 +22,10 @@ from analyzer.formats.pyrepr import read_repr
 from analyzer.formats.values import Value
 from analyzer.formats.versions import VersionRange
 from analyzer.parsers.arguments import argument_facts
-from analyzer.parsers.bulk.block import NO_TIME, BlockRead, everything_left
+from analyzer.parsers.bulk.block import BlockRead, everything_left
 from analyzer.parsers.bulk.ending import Ending
 from analyzer.parsers.bulk.lines import Ints
+from analyzer.parsers.bulk.moments import NO_TIME
 from analyzer.parsers.bulk.outcome import INFERENCE_PATH
 from analyzer.parsers.bulk.stream import read_blocks
 from analyzer.parsers.bulk.times import Stamps, utc_of

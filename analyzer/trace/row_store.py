@@ -25,6 +25,8 @@ from analyzer.trace.store import ROW_GROUP, publish
 
 # These are different in each row, and next to the row before: half of a file otherwise, and a fourth of the time to write it.
 _RISING = {"ts": "DELTA_BINARY_PACKED", "record": "DELTA_BINARY_PACKED"}
+# So are these in most logs: a dictionary would be as long as the column.
+_MANY_VALUED = ("prompt_tps", "gen_tps", "kv_used_tokens")
 _SOONEST = np.iinfo(np.int64).min
 
 
@@ -69,12 +71,12 @@ def write_rows(
 
 
 def _repeating(schema: pa.Schema) -> list[str]:
-    """Paths of the columns that are written as a dictionary of values: all but those that rise."""
+    """Paths of the columns that are written as a dictionary of values: all but those that hardly repeat."""
     paths: list[str] = []
     for column in schema:
         if pa.types.is_map(column.type):
             paths += [f"{column.name}.key_value.{part}" for part in ("key", "value")]
-        elif column.name not in _RISING:
+        elif column.name not in _RISING and column.name not in _MANY_VALUED:
             paths.append(column.name)
     return paths
 

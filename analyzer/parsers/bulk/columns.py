@@ -129,7 +129,9 @@ class RowColumns:
                 array = self._column(column, groups, len(record))
             if array is not None:
                 arrays[column.name] = array if in_order else array.take(pa.array(order))
-        return pa.RecordBatch.from_pydict(arrays, schema=pa.schema([TABLES[table].arrow.field(name) for name in arrays]))
+        kinds = {f.name: f.type for f in TABLES[table].arrow}
+        schema = pa.schema([(name, a.type if pa.types.is_dictionary(a.type) else kinds[name]) for name, a in arrays.items()])
+        return pa.RecordBatch.from_pydict(arrays, schema=schema)
 
     def _column(self, column: pa.Field, groups: list[tuple[Shape, Ints, list[Many]]], size: int) -> pa.Array | None:
         """One column over all shapes: a constant, a slot's values or NULL in each; None for one that is NULL in all."""
@@ -179,7 +181,7 @@ def _sentences(shape: Shape, size: int, values: list[Many]) -> list[str]:
 
 
 def _chosen(parts: list[Many | Value | None], groups: list[tuple[Shape, Ints, list[Many]]], kind: pa.DataType) -> pa.Array:
-    """A column of texts or truths, each written once."""
+    """A column of truths, or of texts as a dictionary, each written once."""
     choices: list[Value | None] = []
     index: list[Ints] = []
     for part, (_, at, _) in zip(parts, groups, strict=True):
@@ -190,7 +192,12 @@ def _chosen(parts: list[Many | Value | None], groups: list[tuple[Shape, Ints, li
         else:
             index.append(np.full(len(at), len(choices)))
             choices.append(part)
-    return pa.array(choices, kind).take(pa.array(np.concatenate(index)))
+    values = pa.array(choices, kind)
+    which = np.concatenate(index).astype(np.int32)
+    if not pa.types.is_string(kind):
+        return values.take(pa.array(which))
+    missing = np.array([c is None for c in choices], np.bool_)[which]
+    return pa.DictionaryArray.from_arrays(pa.array(which, mask=missing if missing.any() else None), values)
 
 
 def _extras(groups: list[tuple[Shape, Ints, list[Many]]], kind: pa.DataType) -> pa.Array | None:
