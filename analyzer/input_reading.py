@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]
 """Called with (input, bytes read, bytes in all; 0 when unknown)."""
 
-# The first characters of a text, enough to tell what it is.
-_HEAD_CHARACTERS = 1 << 16
-
 
 @dataclass(slots=True)
 class Problem:
@@ -161,14 +158,16 @@ def _with_parquet_here(item: Input, folder: Path) -> Input:
 
 def _beginning(chunks: Iterator[bytes]) -> tuple[str, Iterator[bytes]]:
     """The first characters, enough to tell what it is, and all chunks with those first."""
+    from analyzer.parsers.reader import HEAD_CHARACTERS
+
     held: list[bytes] = []
     length = 0
     for chunk in chunks:
         held.append(chunk)
         length += len(chunk)
-        if length >= _HEAD_CHARACTERS:
+        if length >= HEAD_CHARACTERS:
             break
-    return "".join(texts(held))[:_HEAD_CHARACTERS], chain(held, chunks)
+    return "".join(texts(held))[:HEAD_CHARACTERS], chain(held, chunks)
 
 
 def _reported(text: TextSource, item: Input, progress: Progress | None) -> Iterator[bytes]:

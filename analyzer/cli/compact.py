@@ -20,5 +20,6 @@ def compact(trace: Path) -> int:
     """
     manifest = compact_trace(trace)
     files = sum(len(manifest.files_of(table)) for table in ROW_TABLES)
-    click.echo(f"{trace}: {files:,} files of {len(manifest.sources):,} inputs")
+    inputs = len(manifest.sources)
+    click.echo(f"{trace}: {files:,} files of {inputs:,} input{'s' * (inputs != 1)}")
     return 0

@@ -19,6 +19,9 @@ from analyzer.sources.text import texts
 from analyzer.trace.spool import Spool
 from analyzer.trace.streams import Stream
 
+# The first characters of a text, enough to tell what it is.
+HEAD_CHARACTERS = 1 << 16
+
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
@@ -40,7 +43,7 @@ class ReadOptions:
 
 @dataclass(slots=True)
 class Given:
-    """One source as a reader gets it: `head` is the beginning of the text (up to 64 KiB), `chunks` the whole of it in UTF-8.
+    """One source as a reader gets it: `head` is the beginning of the text (up to HEAD_CHARACTERS), `chunks` the whole of it in UTF-8.
 
     `path` is None for standard input and for what came over the network; only readers of binary files use it.
     `resumable` asks for the place at which reading may go on once the source has grown; rows from there on then go to `spool.tail`.

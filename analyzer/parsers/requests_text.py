@@ -15,7 +15,7 @@ from typing import Any
 from analyzer.formats.model import Parsed
 from analyzer.formats.pyrepr import read_repr
 from analyzer.formats.values import read_float
-from analyzer.parsers.resume import alive, plain
+from analyzer.parsers.resume import MOST_WAITING, alive, plain
 from analyzer.sources.timestamps import parse_epoch
 
 Row = dict[str, Any]
@@ -27,9 +27,6 @@ _LONGEST_S = 31_536_000
 
 # Requests that were received and never ended are held until the end; this bounds the memory for them.
 MAX_OPEN = 200_000
-
-# With more of them open, where reading stopped is not kept: to write them down would take as long as to read on.
-_MOST_KEPT = 20_000
 
 # Ranks that print one request print it at once; as many requests are remembered as end in that time.
 _ONE_REQUEST = timedelta(seconds=2)
@@ -192,7 +189,7 @@ class RequestLines:
 
     def state(self) -> dict[str, Any] | None:
         """What is open and what was seen just now, as plain JSON; None when that is too much to be kept."""
-        if len(self._open) > _MOST_KEPT:
+        if len(self._open) > MOST_WAITING:
             return None
         newest = next(reversed(self._recent.values()), None)
         recent = [(k, v) for k, v in self._recent.items() if newest and abs(v[0] - newest[0]) <= _OUT_OF_ORDER]

@@ -70,7 +70,8 @@ class Placement:
 
     def _is_behind(self, start: datetime | None, source: StoredSource) -> bool:
         """True when a lifetime that began then has none of the rows that are stored."""
-        if source.row["format"] != "engine_log" or start is None or self.last is None:
+        # a series is split where a lifetime begins
+        if any(d["kind"] == "metrics" for d in source.streams) or start is None or self.last is None:
             return False
         return start > self.last
 
