@@ -148,12 +148,16 @@ def _resume_of(known: StoredSource, trace: Path) -> Resume | None:
 
 def _as_before(known: StoredSource | None, options: IngestOptions) -> IngestOptions:
     """The options, and where they say nothing, what they said when the source was read before."""
-    said = {} if known is None else known.read_with
-    if options.zone is None and said.get("tz"):
-        options = replace(options, zone=zone_from_option(said["tz"].removeprefix("UTC") or "UTC"))
-    if options.year is None and said.get("year"):
-        options = replace(options, year=said["year"])
-    return options
+    said: Mapping[str, Any] = {} if known is None else known.read_with
+    zone, at = said.get("tz"), said.get("at")
+    return replace(
+        options,
+        zone=options.zone or (zone_from_option(zone.removeprefix("UTC") or "UTC") if zone else None),
+        year=options.year or said.get("year"),
+        at=options.at or (datetime.fromisoformat(at) if at else None),
+        columns=options.columns or said.get("columns") or {},
+        keep_text=options.keep_text or bool(said.get("keep_text")),
+    )
 
 
 def _read_all(tasks: Sequence[Task], options: IngestOptions, progress: Progress | None) -> Iterator[tuple[Task, Got]]:
