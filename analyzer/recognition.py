@@ -17,6 +17,8 @@ from analyzer.trace.manifest import Manifest, StoredSource
 _ID_BYTES = 4096
 # Files up to this size are compared byte for byte, larger ones by a sample.
 _HASHED_WHOLE = 16 << 20
+# So many sources that begin alike are looked at for one that an input goes on.
+_MOST_ALIKE = 50
 
 
 @dataclass(slots=True)
@@ -144,7 +146,7 @@ def _find_grown_by_content(found: list[Recognised], files: dict[int, _File], man
         r = found[n]
         if r.same is not None or r.grown is not None:
             continue
-        for stored in by_head.get(r.head, ()):
+        for stored in by_head.get(r.head, [])[:_MOST_ALIKE]:
             if stored.source_id in claimed:
                 continue
             with contextlib.suppress(OSError):

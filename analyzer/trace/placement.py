@@ -54,7 +54,8 @@ class Placement:
         instances = {d["origin"]: identity.instance[source.source_id, d["origin"]] for d in source.streams}
         runs = {name: [(r.run_id, r.start) for r in identity.runs[name]] for name in dict.fromkeys(instances.values())}
         lines = None if source.resume is None else source.resume.lines
-        return Placement(instances, runs, list(_starts_of(source, identity)), lines=lines)
+        starts = sorted(_starts_of(source, identity), key=lambda s: (s.record, s.stream, s.ts))
+        return Placement(instances, runs, starts, lines=lines)
 
     def holds_in(self, now: Placement, source: StoredSource, *, grows: bool) -> bool:
         """True when rows that were stored with this are as they would be stored now; of a source that grew, but for those of its tail."""

@@ -116,10 +116,11 @@ LOGS = {
 }
 
 
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.thorough) for n in range(2, 12))])
 @pytest.mark.parametrize("kind", LOGS)
-def test_what_reaches_over_lines(kind: str, log: Path, trace: Path) -> None:
+def test_what_reaches_over_lines(kind: str, seed: int, log: Path, trace: Path) -> None:
     data = LOGS[kind].encode("utf-8", "surrogateescape")
-    begun = read_growing(log, trace, data, some_cuts(kind, data, 12))
+    begun = read_growing(log, trace, data, some_cuts(f"{kind} {seed}", data, 12))
     assert everything(trace) == whole(log)
     # a wrapped log is read again whole: what looks like a record in it may be a part of one
     assert any(begun) == (kind != "wrapped")
@@ -252,6 +253,26 @@ def test_a_state_that_is_of_no_use(damage: str, log: Path, trace: Path) -> None:
         (trace / MANIFEST).write_text(text.replace(f'"tool_version": "{version}"', '"tool_version": "0.0.0"'))
     grow(log, sglang(200, 300).encode())
     assert read(trace, log) == [0]
+    assert everything(trace) == whole(log)
+
+
+def test_on_a_cluster(log: Path, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker gets what is known as a message, and what it made comes back as one."""
+    from analyzer.fleet import cluster_reading
+    from analyzer.fleet.publish import pack
+
+    def run_all_on(_: str, tasks: Any) -> Any:
+        for key, told in tasks:
+            out = trace.parent / f"worker-{log.stat().st_size}"
+            answer = cluster_reading.read_here(told["read"], str(out))
+            yield key, answer | {"files": pack(out)}
+
+    monkeypatch.setattr(cluster_reading, "run_all_on", run_all_on)
+    data = LOGS["restart"].encode()
+    for begin, end in ((0, 20_000), (20_000, 30_000), (30_000, len(data))):
+        grow(log, data[begin:end])
+        ingest([str(log)], trace, IngestOptions(zone_from_option("UTC"), cluster="tcp://host:1"))
+    assert len(parts(trace)) > 3
     assert everything(trace) == whole(log)
 
 
