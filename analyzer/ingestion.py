@@ -119,14 +119,17 @@ def _tasks(
     found: Sequence[Recognised], trace: Path, options: IngestOptions, scratch: Path, problems: list[Problem]
 ) -> Iterator[tuple[Recognised, Task]]:
     """What is to be read: all inputs but those that the trace has already, unchanged."""
+    # a source is read once, however many inputs are what it is or was
+    read = {r.source_id for r in found if r.grown is not None}
     for number, r in enumerate(found):
         known = r.same or r.grown
-        if r.same is not None and _read_the_same(r.same, options):
+        if r.same is not None and (_read_the_same(r.same, options) or r.source_id in read):
             if r.renamed:
                 r.same.path, r.same.row["path"] = r.item.name, r.item.name
             elif r.same.path != r.item.name:
                 problems.append(Problem(r.item.name, _SAME_BYTES.format(r.same.path)))
             continue
+        read.add(r.source_id)
         resume = None
         if r.grown is not None and _read_the_same(r.grown, options):
             resume = _resume_of(r.grown, trace)

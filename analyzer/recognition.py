@@ -50,20 +50,21 @@ class _File:
             return False
         if stored.sha256 is not None and (stored.size <= _HASHED_WHOLE or stored.sample is None):
             return stored.sha256 == self._hash(stored.size)
-        return stored.sample is not None and stored.sample == self._sample(stored.size)
+        return stored.sample is not None and stored.sample == self.sample(stored.size)
 
     def goes_on(self, stored: StoredSource) -> bool:
         """True when it has what was read of a source up to the place where reading goes on, and no less than there was of it."""
         if stored.resume is None:
             return stored.size < self.size and self.holds(stored)
-        return stored.size <= self.size and stored.resume.sample == self._sample(stored.resume.offset)
+        return stored.size <= self.size and stored.resume.sample == self.sample(stored.resume.offset)
 
     def _hash(self, size: int) -> str:
         if size not in self._hashes:
             self._hashes[size] = hash_of(self._path, size)
         return self._hashes[size]
 
-    def _sample(self, size: int) -> str | None:
+    def sample(self, size: int) -> str | None:
+        """The sample of its first `size` bytes."""
         if size not in self._samples:
             self._samples[size] = sample_of(self._path, size)
         return self._samples[size]
@@ -127,7 +128,10 @@ def _find_same(found: list[Recognised], files: dict[int, _File], manifest: Manif
     for n, file in files.items():
         if found[n].grown is None:
             with contextlib.suppress(OSError):
-                found[n].same = next((s for s in by_size.get(file.size, ()) if file.holds(s)), None)
+                found[n].same = same = next((s for s in by_size.get(file.size, ()) if file.holds(s)), None)
+                if same is not None and same.sample is None:
+                    # an older release did not take one
+                    same.sample, same.head = file.sample(same.size), found[n].head
 
 
 def _find_grown_by_content(found: list[Recognised], files: dict[int, _File], manifest: Manifest) -> None:

@@ -86,7 +86,7 @@ def input_options(*, window: bool) -> Callable[[F], F]:
         @wraps(function)
         def command(**given: Any) -> Any:
             # options of these names with another meaning are the command's own
-            names = [f.name for f in fields(InputOptions) if window or f.name not in _LOOKING]
+            names = [f.name for f in fields(InputOptions) if f.name != "once" and (window or f.name not in _LOOKING)]
             options = InputOptions(**{name: given.pop(name) for name in names})
             return function(options=options, **given)
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from analyzer.trace.manifest import FORMAT_VERSION
+
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_traces"
 L1_LOG = SAMPLES / "recorded_l1_bound" / "server.log"
@@ -196,10 +198,11 @@ def test_a_file_without_permission(kvpm: Run, tmp_path: Path, monkeypatch: pytes
 def test_a_trace_of_a_newer_format(kvpm: Run, tmp_path: Path) -> None:
     kvpm("ingest", str(L1_LOG), "-o", "a.kvtrace")
     manifest = tmp_path / "a.kvtrace" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"format_version": 1', '"format_version": 2', 1))
+    newer = f'"format_version": {FORMAT_VERSION + 1}'
+    manifest.write_text(manifest.read_text().replace(f'"format_version": {FORMAT_VERSION}', newer, 1))
     code, _, err = kvpm("diagnose", "a.kvtrace")
     assert code == NOTHING
-    assert "has trace format 2; this release reads up to 1" in err
+    assert f"has trace format {FORMAT_VERSION + 1}; this release reads up to {FORMAT_VERSION}" in err
 
 
 def test_a_stored_trace_is_read_alone(kvpm: Run) -> None:

@@ -309,6 +309,19 @@ def test_a_copy_of_what_a_grown_log_was_is_nothing_new(log: Path, trace: Path) -
     assert [Path(p.name).name for p in result.problems] == ["a_copy.log"]
 
 
+def test_another_zone_with_a_copy_of_what_a_log_was(log: Path, trace: Path) -> None:
+    data = sglang(0, 400).encode()
+    grow(log, data[:30_000])
+    read(trace, log)
+    for name in ("a_copy.log", "z_copy.log"):
+        log.with_name(name).write_bytes(data[:30_000])
+    grow(log, data[30_000:])
+    zone = zone_from_option("+08:00")
+    result = ingest([str(log.parent)], trace, IngestOptions(zone, jobs=1))
+    assert result.manifest.totals["scheduler"] == 400
+    assert sorted(Path(p.name).name for p in result.problems) == ["a_copy.log", "z_copy.log"]
+
+
 def test_a_copy_beside_it_does_not_rename_a_log(log: Path, trace: Path) -> None:
     data = sglang(0, 200).encode()
     grow(log, data)
@@ -446,6 +459,7 @@ def test_an_old_trace_opens(old: Path) -> None:
 def test_an_old_trace_is_added_to(old: Path, log: Path) -> None:
     assert read(old, log) == []
     assert read_manifest(old).format_version == 2
+    assert read_manifest(old).sources[0].sample
     as_format_1(old)
     files = parts(old)
     grow(log.with_name("other.log"), sglang(0, 50, port=30001).encode())
