@@ -108,17 +108,17 @@ class Rows:
         self._given.spool.add("requests", row)
 
     def add_together(self, records: list[int], engine: str, rows: list[Row], origins: list[str]) -> None:
-        """Take many requests that `complete` has been through, none with `extra`."""
+        """Take many requests that `complete` has been through: all with the same columns, in the same order, and without `extra`."""
         schema = TABLES["requests"].arrow
         same = {"source_id": self._given.source_id, "engine": engine, "observer": self._observer}
         arrays = {name: pa.DictionaryArray.from_arrays(np.zeros(len(rows), np.int32), [value]) for name, value in same.items()}
         arrays |= {"record": pa.array(records, pa.int64()), "stream": pa.array(origins, pa.string())}
-        for name in dict.fromkeys(name for row in rows for name in row):
-            arrays[name] = pa.array([row.get(name) for row in rows], schema.field(name).type)
+        columns = dict(zip(rows[0], zip(*(row.values() for row in rows), strict=True), strict=True))
+        arrays |= {name: pa.array(values, schema.field(name).type) for name, values in columns.items()}
         for origin in dict.fromkeys(origins):
             self._learn(engine, origin)
         for column in ("arrival_ts", "finish_ts"):
-            moments = [m for m in (row.get(column) for row in rows) if m is not None]
+            moments = [moment for moment in columns[column] if moment is not None]
             for moment in (min(moments), max(moments)) if moments else ():
                 self._see(moment)
         self.added += len(rows)

@@ -21,6 +21,11 @@ from analyzer.parsers.request_records.values import LONGEST_S, MOST, RANKS, requ
 
 _TOGETHER = 1000
 _EPOCH = datetime.fromtimestamp(0, UTC)
+# Columns of each row, whether there is anything to fill in or not.
+_FILLED_IN = (
+    *(column for _, column in TIMES), *("ttft_s", "e2e_s", "decode_s", "itl_mean_s", "ts", "clock"),
+    *("prompt_sha256", "prompt_text", "output_text"),
+)  # fmt: skip
 # Times within these are seconds, and nothing else.
 _FIRST_S, _LAST_S = 1.4e9, 4.2e9
 
@@ -96,7 +101,8 @@ def rows_together(documents: Sequence[Document], *, keep_text: bool) -> tuple[li
     answered = [any(v is not None for v in values) for values in zip(*answers, strict=True)] if answers else [False] * len(documents)
     ends = map(_outcome, of("status"), of("error"), of("pending"), answered)
     columns["status"], columns["error"] = zip(*ends, strict=True)
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    nothing = dict.fromkeys(_FILLED_IN if keep_text else _FILLED_IN[:-2])
+    rows = [nothing | dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     for row, prompt, output in zip(rows, of("prompt"), of("output"), strict=True):
         row |= text_columns(prompt, output, keep_text)
         complete(row)
