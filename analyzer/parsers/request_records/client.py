@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from analyzer.parsers.reader import Given, SourceRead
-from analyzer.parsers.request_records.fields import client_fields, known_keys, request_row
+from analyzer.parsers.request_records.fields import client_fields, known_keys
 from analyzer.parsers.request_records.growing import growing_records
 from analyzer.parsers.request_records.jsonlines import Document, glance
-from analyzer.parsers.request_records.rows import Rows
+from analyzer.parsers.request_records.together import ClientRows
 from analyzer.parsers.request_records.values import address
 
 # What a log record has; a client's measurement has none.
@@ -14,7 +16,12 @@ _OF_LOGS = frozenset(("message", "msg", "log", "level", "levelname", "logger", "
 
 
 def _is_record(document: Document) -> bool:
-    return _OF_LOGS.isdisjoint(document) and len({name for _, name, _ in known_keys(tuple(document))}) >= 2
+    return _are_of_a_record(tuple(document))
+
+
+@lru_cache(maxsize=4096)
+def _are_of_a_record(keys: tuple[str, ...]) -> bool:
+    return _OF_LOGS.isdisjoint(keys) and len({name for _, name, _ in known_keys(keys)}) >= 2
 
 
 def _tells_ttft(document: Document) -> bool:
@@ -36,9 +43,7 @@ class ClientRecords:
     def read(self, given: Given) -> SourceRead:
         """One row a line."""
         servers = (address(client_fields(d).get("server", (None,))[0]) for d in glance(given.head).records)
-        rows = Rows(given, self.name, "client", {s for s in servers if s})
+        rows = ClientRows(given, self.name, {s for s in servers if s})
         for record, document in growing_records(given, rows, _is_record):
-            fields = client_fields(document)
-            row = request_row(rows.values, fields, keep_text=rows.keep_text)
-            rows.add(record, "client", row, rows.server(fields.get("server", (None, None))[0]))
+            rows.take(record, document)
         return rows.result("no request in it")

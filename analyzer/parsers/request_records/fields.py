@@ -52,7 +52,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 """Canonical field names, and what a client may call them; a unit (`_ms`, `_s`, `_us`, `_ns`) may follow."""
 
 _CANONICAL = {word: canonical for canonical, words in SYNONYMS.items() for word in words}
-_DURATIONS = {
+DURATIONS = {
     "ttft": "ttft_s",
     "e2e": "e2e_s",
     "queue": "queue_s",
@@ -61,7 +61,8 @@ _DURATIONS = {
     "itl_mean": "itl_mean_s",
     "itl_max": "itl_max_s",
 }
-_COUNTS = ("prompt_tokens", "output_tokens", "max_new_tokens", "cached_tokens", "retractions")
+TIMES = (("arrival", "arrival_ts"), ("first_token", "first_token_ts"), ("finish", "finish_ts"))
+COUNTS = ("prompt_tokens", "output_tokens", "max_new_tokens", "cached_tokens", "retractions")
 
 Fields = dict[str, tuple[Any, float | None]]
 """Canonical name to (raw value, seconds of its unit; None where no unit is named)."""
@@ -102,11 +103,11 @@ def client_fields(document: Mapping[str, Any]) -> Fields:
 def request_row(values: Values, fields: Fields, *, keep_text: bool) -> Row:
     """The columns of one request; `server` and the record's number are the caller's."""
     row: Row = {}
-    for name, column in _DURATIONS.items():
+    for name, column in DURATIONS.items():
         if name in fields:
             value, unit = fields[name]
             row[column] = values.seconds(value, unit or 1.0)
-    for name in _COUNTS:
+    for name in COUNTS:
         if name in fields:
             row[name] = values.count(fields[name][0])
     _moments(values, fields, row)
@@ -129,7 +130,7 @@ def _raw(fields: Fields, name: str) -> Any:
 def _moments(values: Values, fields: Fields, row: Row) -> None:
     """Times of the wall clock go to their columns; others are the client's own clock, of which differences are left."""
     own: dict[str, float] = {}
-    for name, column in (("arrival", "arrival_ts"), ("first_token", "first_token_ts"), ("finish", "finish_ts")):
+    for name, column in TIMES:
         if name in fields:
             row[column], number = _time(values, *fields[name])
             if number is not None:

@@ -8,11 +8,15 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from analyzer.parsers.arguments import argument_facts
 from analyzer.parsers.reader import Given, SourceRead
 from analyzer.parsers.request_records.values import Values, address
 from analyzer.parsers.resume import alive, plain
 from analyzer.sources.pieces import LineCounts
+from analyzer.trace.schema import TABLES
 from analyzer.trace.streams import Stream
 
 Row = dict[str, Any]
@@ -102,6 +106,24 @@ class Rows:
         self.added += 1
         self.read.counts.records += 1
         self._given.spool.add("requests", row)
+
+    def add_together(self, records: list[int], engine: str, rows: list[Row], origins: list[str]) -> None:
+        """Take many requests that `complete` has been through: all with the same columns, in the same order, and without `extra`."""
+        schema = TABLES["requests"].arrow
+        same = {"source_id": self._given.source_id, "engine": engine, "observer": self._observer}
+        arrays = {name: pa.DictionaryArray.from_arrays(np.zeros(len(rows), np.int32), [value]) for name, value in same.items()}
+        arrays |= {"record": pa.array(records, pa.int64()), "stream": pa.array(origins, pa.string())}
+        columns = dict(zip(rows[0], zip(*(row.values() for row in rows), strict=True), strict=True))
+        arrays |= {name: pa.array(values, schema.field(name).type) for name, values in columns.items()}
+        for origin in dict.fromkeys(origins):
+            self._learn(engine, origin)
+        for column in ("arrival_ts", "finish_ts"):
+            moments = [moment for moment in columns[column] if moment is not None]
+            for moment in (min(moments), max(moments)) if moments else ():
+                self._see(moment)
+        self.added += len(rows)
+        self.read.counts.records += len(rows)
+        self._given.spool.add_batch("requests", pa.RecordBatch.from_pydict(arrays))
 
     def arguments(self, record: int, engine: str, arguments: Any, origin: str = "") -> None:
         """Server arguments as facts `arg.NAME`; those already stored are not stored again."""

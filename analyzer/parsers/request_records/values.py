@@ -23,9 +23,9 @@ _RID = re.compile(r"[\w.:-]{1,200}", re.ASCII)
 _HOST = re.compile(r"[\w.-]{1,253}|[0-9a-f:.]{2,45}", re.ASCII)
 _NOTHING = frozenset(("", "null", "none", "nan", "n/a", "-"))
 # No server has more of anything, and no request takes a year.
-_MOST = 1e12
-_LONGEST_S = 31_536_000.0
-_RANKS = 1 << 15
+MOST = 1e12
+LONGEST_S = 31_536_000.0
+RANKS = 1 << 15
 
 
 class Values:
@@ -36,7 +36,7 @@ class Values:
         self.clock = Clock(cast("timezone | ZoneInfo | None", options.zone), options.year, options.newest)
         self.naive = False
 
-    def number(self, value: object, scale: float = 1.0, most: float = _MOST) -> float | None:
+    def number(self, value: object, scale: float = 1.0, most: float = MOST) -> float | None:
         """A finite number from zero to `most`, multiplied by `scale` first."""
         if value is None or (isinstance(value, str) and value.strip().lower() in _NOTHING):
             return None
@@ -44,12 +44,11 @@ class Values:
         if not isinstance(number, (int, float)) or isinstance(number, bool) or not 0 <= number <= 1e21:
             self._counts.damaged += 1
             return None
-        # round: 12.3 ms is 0.0123 s, not 0.012300000000000002
-        scaled = float(f"{number * scale:.15g}") if scale != 1.0 else float(number)
-        if scaled > most:
+        value = scaled(number, scale)
+        if value > most:
             self._counts.damaged += 1
             return None
-        return scaled
+        return value
 
     def count(self, value: object) -> int | None:
         """A whole number."""
@@ -63,21 +62,21 @@ class Values:
 
     def seconds(self, value: object, scale: float = 1.0) -> float | None:
         """A duration in seconds, given in units of `scale` seconds."""
-        return self.number(value, scale, _LONGEST_S)
+        return self.number(value, scale, LONGEST_S)
 
     def list_of_seconds(self, value: object, scale: float = 1.0) -> list[float]:
         """The durations of a list that can be read; empty for anything else."""
         if not isinstance(value, list):
             return []
         # nearly always all is well, and there may be thousands; no comparison holds for NaN
-        if scale == 1.0 and set(map(type, value)) == {float} and min(value) >= 0 and sum(value) <= _LONGEST_S:
+        if scale == 1.0 and set(map(type, value)) == {float} and min(value) >= 0 and sum(value) <= LONGEST_S:
             return value
         read = (self.seconds(v, scale) for v in value)
         return [s for s in read if s is not None]
 
     def rank(self, value: object) -> int | None:
         """A small whole number; none for what is not one."""
-        return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _RANKS else None
+        return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < RANKS else None
 
     def moment(self, value: object) -> datetime | None:
         """A time on the wall clock, in UTC: ISO text, or an epoch in a unit told by its size; None for anything else."""
@@ -94,6 +93,11 @@ class Values:
             if not self.clock.decisions:
                 self.clock.decide([], naive)
         return self.clock.to_utc(naive)
+
+
+def scaled(number: float, scale: float) -> float:
+    """`number` times `scale`, rounded: 12.3 ms is 0.0123 s, not 0.012300000000000002."""
+    return float(f"{number * scale:.15g}") if scale != 1.0 else float(number)
 
 
 def request_id(value: object) -> str | None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from analyzer.parsers.reader import Given, Reader, ReadOptions, SourceRead
 from analyzer.parsers.request_records import READERS
+from analyzer.trace.batch_file import whole
 from analyzer.trace.schema import TABLES
 from analyzer.trace.spool import Spool
 
@@ -48,6 +49,10 @@ class _Rows:
     def add(self, table: str, row: dict[str, Any]) -> None:
         assert set(row) <= {c.name for c in TABLES[table].columns}
         self._rows.setdefault(table, []).append(row)
+
+    def add_batch(self, table: str, batch: pa.RecordBatch) -> None:
+        assert set(batch.schema.names) <= {c.name for c in TABLES[table].columns}
+        self._rows.setdefault(table, []).extend(whole(batch, TABLES[table].arrow).to_pylist())
 
     def stored(self, table: str) -> list[dict[str, Any]]:
         rows = self._rows.get(table)
