@@ -27,7 +27,7 @@ def growing_records(
 ) -> Iterator[tuple[int, Document]]:
     """As `json_records` of what is given; says in `rows.read` where reading may go on, and puts the rows from there into the tail.
 
-    The caller adds the rows of a record before it asks for the next one. `rows` and `memory` know by then what they knew where
+    The caller takes a record before it asks for the next one. `rows` and `memory` know by then what they knew where
     reading goes on from.
     """
     before, begin = 0, 0
@@ -48,9 +48,12 @@ def growing_records(
         remembered = {} if memory is None else memory.state()
         # what servers there are is told by the beginning, which has to be there
         whole_head = given.resume is not None or len(given.head) >= HEAD_CHARACTERS
-        if at.held or remembered is None or not whole_head or not rows.added:
+        if at.held or remembered is None or not whole_head:
             return
         state = {"given": at.given, "rows": rows.state(), "memory": remembered}
+        # rows may wait until their state is asked for
+        if not rows.added:
+            return
         rows.read.resume = Resume(rows.read.format, size - at.rest, rows.read.counts.lines, state)
         given.spool = given.spool.begin_tail()
 
