@@ -64,7 +64,7 @@ class Trace:
         since: datetime | None = None,
         until: datetime | None = None,
         variables: Mapping[str, float] | None = None,
-        memory_limit: str = "4GB",
+        memory_limit: str = "1500MB",
     ) -> None:
         """Open `path`; `since` and `until` bound what the views show, `variables` are their thresholds."""
         self.path = path
@@ -72,6 +72,8 @@ class Trace:
         self.con = duckdb.connect(":memory:")
         self.con.execute("SET TimeZone = 'UTC'")
         self.con.execute(f"SET memory_limit = '{memory_limit}'")
+        # what is thought to be a few rows may be millions: joins to the row before are never made by comparing all with all
+        self.con.execute("SET asof_loop_join_threshold = 0")
         stored = [f for table in TABLES for f in self.manifest.files_of(table)]
         # of a small trace planning is most of the work: a second thread only waits, and what is computed once is planned once
         self._small = small = sum(f.rows for f in stored) <= SMALL_ROWS

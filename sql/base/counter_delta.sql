@@ -35,7 +35,7 @@ judged AS (
     FROM steps
 ),
 lives AS (
-    SELECT *, count(*) FILTER (WHERE fell) OVER (PARTITION BY own_series ORDER BY ts, run_id) AS life FROM judged
+    SELECT *, count(CASE WHEN fell THEN 1 END) OVER (PARTITION BY own_series ORDER BY ts, run_id) AS life FROM judged
 ),
 based AS (
     SELECT

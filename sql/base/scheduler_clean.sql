@@ -5,35 +5,34 @@
 -- `dp` is 0 where no rank was printed; `pool_usage` is the fullest pool (full attention, sliding window, mamba).
 -- `kv_usage_before_batch` marks SGLang prefill lines (up to 0.5.7) that do not count their own batch yet.
 CREATE OR REPLACE VIEW scheduler_clean AS
-WITH ranked AS (
-    SELECT
-        *,
-        dense_rank() OVER (
-            PARTITION BY instance, run_id, coalesce(dp, 0)
-            ORDER BY coalesce(tp, 0), coalesce(pp, 0), coalesce(ep, 0)
-        ) AS reporter
+WITH inside AS NOT MATERIALIZED (
+    SELECT *, coalesce(tp, 0)::BIGINT * 4294967296 + coalesce(pp, 0)::BIGINT * 65536 + coalesce(ep, 0)::BIGINT AS place
     FROM scheduler
     WHERE kind IN ('prefill', 'decode', 'stats', 'iteration')
         AND ts >= coalesce(getvariable('since')::TIMESTAMPTZ, '-infinity'::TIMESTAMPTZ)
         AND ts <= coalesce(getvariable('until')::TIMESTAMPTZ, 'infinity'::TIMESTAMPTZ)
 ),
-lines AS (
+reporters AS (
+    SELECT instance, run_id, coalesce(dp, 0) AS of_dp, min(place) AS place FROM inside GROUP BY ALL
+),
+lines AS NOT MATERIALIZED (
     SELECT
-        * EXCLUDE (reporter, dp),
-        coalesce(dp, 0)::INTEGER AS dp,
-        greatest(kv_usage, swa_usage, mamba_usage) AS pool_usage,
-        coalesce(extra['kv_usage_basis'] = 'before_batch', false) AS kv_usage_before_batch,
-        CASE WHEN extra['prompt_tps_basis'] = 'previous_batch' THEN NULL ELSE prompt_tps END AS prompt_tps_now,
+        i.* EXCLUDE (place, dp),
+        coalesce(i.dp, 0)::INTEGER AS dp,
+        greatest(i.kv_usage, i.swa_usage, i.mamba_usage) AS pool_usage,
+        coalesce(i.extra['kv_usage_basis'] = 'before_batch', false) AS kv_usage_before_batch,
+        CASE WHEN i.extra['prompt_tps_basis'] = 'previous_batch' THEN NULL ELSE i.prompt_tps END AS prompt_tps_now,
         'log' AS basis,
         NULL::BIGINT AS kv_evictable_tokens,
         NULL::BIGINT AS kv_available_tokens,
         NULL::DOUBLE AS hit_tokens,
         NULL::DOUBLE AS query_tokens,
         NULL::DOUBLE AS first_tokens
-    FROM ranked
-    WHERE reporter = 1
+    FROM inside AS i
+    JOIN reporters AS r
+        ON i.instance IS NOT DISTINCT FROM r.instance AND i.run_id IS NOT DISTINCT FROM r.run_id AND coalesce(i.dp, 0) = r.of_dp AND i.place = r.place
 ),
-either_one AS (
+either_one AS NOT MATERIALIZED (
     FROM lines
     UNION ALL BY NAME
     SELECT
@@ -73,10 +72,10 @@ telling AS (
 chosen AS (
     SELECT instance, arg_max(basis, (complete, reports, basis = 'log')) AS basis FROM telling GROUP BY instance
 ),
-first_choice AS (
+first_choice AS NOT MATERIALIZED (
     SELECT b.* FROM either_one AS b JOIN chosen AS c ON b.instance = c.instance AND b.basis = c.basis
 ),
-second_choice AS (
+second_choice AS NOT MATERIALIZED (
     SELECT b.* FROM either_one AS b JOIN chosen AS c ON b.instance = c.instance AND b.basis <> c.basis
 ),
 moments AS (

@@ -109,7 +109,7 @@ stretches AS (
     SELECT
         s.series_id,
         s.ts,
-        count(*) FILTER (WHERE s.gap_s > greatest(30.0, 3.0 * u.usual_s)) OVER (PARTITION BY s.series_id ORDER BY s.ts) AS stretch
+        count(CASE WHEN s.gap_s > greatest(30.0, 3.0 * u.usual_s) THEN 1 END) OVER (PARTITION BY s.series_id ORDER BY s.ts) AS stretch
     FROM steps AS s
     JOIN usual AS u USING (series_id)
 ),

@@ -27,8 +27,8 @@ smooth AS (
     SELECT
         *,
         median(CASE WHEN told THEN running / nullif(gen_tps, 0) END) OVER last_minute AS token_p50_s,
-        count(*) FILTER (WHERE told) OVER last_minute AS n,
-        count(*) FILTER (WHERE idle_before) OVER last_minute AS idle
+        count(CASE WHEN told THEN 1 END) OVER last_minute AS n,
+        count(CASE WHEN idle_before THEN 1 END) OVER last_minute AS idle
     FROM tokens
     WHERE coalesce(pool_usage, 0) < getvariable('full_usage')::DOUBLE
     WINDOW last_minute AS (PARTITION BY instance, run_id, dp ORDER BY ts RANGE BETWEEN INTERVAL 60 SECOND PRECEDING AND CURRENT ROW)

@@ -7,7 +7,7 @@ WITH inside AS (
         q.* EXCLUDE (seconds, incident),
         i.incident,
         -- of an incident that only the first report of a process tells of, nothing lies behind
-        if(sum(q.seconds) FILTER (WHERE q.state <> 'admitting') OVER (PARTITION BY i.instance, i.incident) > 0, q.seconds, q.ahead_s) AS seconds
+        if(sum(CASE WHEN q.state <> 'admitting' THEN q.seconds END) OVER (PARTITION BY i.instance, i.incident) > 0, q.seconds, q.ahead_s) AS seconds
     FROM incident AS i
     JOIN queue_state AS q ON q.instance = i.instance AND q.ts >= i.start_ts AND q.ts <= i.end_ts
 )

@@ -12,7 +12,7 @@ WITH steps AS (
 marked AS (
     SELECT
         *,
-        count(*) FILTER (WHERE NOT still) OVER own AS spell,
+        count(CASE WHEN NOT still THEN 1 END) OVER own AS spell,
         lead(prompt_tps) OVER own AS prompt_tps_after,
         lead(gen_tps) OVER own AS gen_tps_after
     FROM steps

@@ -18,7 +18,7 @@ WITH steps AS (
     JOIN _report AS r USING (instance, run_id, seq)
 ),
 numbered AS (
-    SELECT *, count(*) FILTER (WHERE NOT still) OVER (PARTITION BY instance, run_id ORDER BY seq) AS stretch FROM steps
+    SELECT *, count(CASE WHEN NOT still THEN 1 END) OVER (PARTITION BY instance, run_id ORDER BY seq) AS stretch FROM steps
 )
 SELECT
     instance,

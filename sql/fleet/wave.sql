@@ -10,7 +10,7 @@ WITH reach AS (
 )
 SELECT
     * EXCLUDE (before_ts),
-    count(*) FILTER (WHERE before_ts IS NULL OR from_ts > before_ts + INTERVAL 5 MINUTE)
+    count(CASE WHEN before_ts IS NULL OR from_ts > before_ts + INTERVAL 5 MINUTE THEN 1 END)
         OVER (ORDER BY from_ts, to_ts, instance, capture) AS wave
 FROM reach;
 

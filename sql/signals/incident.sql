@@ -32,7 +32,7 @@ loads AS (
         waiting,
         dwell_s,
         hold_s,
-        count(*) FILTER (WHERE waiting = 0) OVER (PARTITION BY instance ORDER BY ts, seq) AS emptied
+        count(CASE WHEN waiting = 0 THEN 1 END) OVER (PARTITION BY instance ORDER BY ts, seq) AS emptied
     FROM _load
 ),
 queued AS (
@@ -50,10 +50,8 @@ queued AS (
 marked AS (
     SELECT
         *,
-        count(*) FILTER (
-            WHERE before_ts IS NULL OR epoch(ts - before_ts) > greatest(hold_s, getvariable('spell_gap_s')::DOUBLE)
-        ) OVER own AS spell,
-        count(*) FILTER (WHERE before_ts IS NULL OR emptied <> before_emptied OR epoch(ts - before_ts) > hold_s) OVER own AS piece
+        count(CASE WHEN before_ts IS NULL OR epoch(ts - before_ts) > greatest(hold_s, getvariable('spell_gap_s')::DOUBLE) THEN 1 END) OVER own AS spell,
+        count(CASE WHEN before_ts IS NULL OR emptied <> before_emptied OR epoch(ts - before_ts) > hold_s THEN 1 END) OVER own AS piece
     FROM queued
     WINDOW own AS (PARTITION BY instance ORDER BY ts, seq)
 ),
@@ -187,8 +185,8 @@ WITH reach AS (
 marked AS (
     SELECT
         *,
-        count(*) FILTER (WHERE before_ts IS NULL OR epoch(start_ts - before_ts) > getvariable('spell_gap_s')::DOUBLE) OVER own AS spell,
-        count(*) FILTER (WHERE before_ts IS NULL OR start_ts > before_ts) OVER own AS piece
+        count(CASE WHEN before_ts IS NULL OR epoch(start_ts - before_ts) > getvariable('spell_gap_s')::DOUBLE THEN 1 END) OVER own AS spell,
+        count(CASE WHEN before_ts IS NULL OR start_ts > before_ts THEN 1 END) OVER own AS piece
     FROM reach
     WINDOW own AS (PARTITION BY instance ORDER BY start_ts, end_ts)
 ),
@@ -250,7 +248,7 @@ fallen AS (
 marked AS (
     SELECT
         *,
-        count(*) FILTER (WHERE before_ts IS NULL OR epoch(ts - before_ts) > hold_s) OVER (PARTITION BY instance ORDER BY ts, seq) AS spell
+        count(CASE WHEN before_ts IS NULL OR epoch(ts - before_ts) > hold_s THEN 1 END) OVER (PARTITION BY instance ORDER BY ts, seq) AS spell
     FROM fallen
 )
 SELECT

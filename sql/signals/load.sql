@@ -22,7 +22,7 @@ holds AS (
 silences AS (
     SELECT
         s.*,
-        count(*) FILTER (WHERE epoch(s.ts - s.prev_ts) > 5.0 + 3.0 * h.usual_s) OVER so_far AS silences
+        count(CASE WHEN epoch(s.ts - s.prev_ts) > 5.0 + 3.0 * h.usual_s THEN 1 END) OVER so_far AS silences
     FROM steps AS s
     JOIN holds AS h USING (instance, run_id)
     WINDOW so_far AS (PARTITION BY s.instance, s.run_id, s.dp ORDER BY s.ts, s.source_id, s.record)
@@ -53,33 +53,36 @@ WITH ranks AS (
 placed AS (
     SELECT *, if(basis = 'metrics', max(seq) OVER (PARTITION BY instance, run_id, basis, ts), seq) AS moment FROM _report
 ),
-latest AS (
+-- what each rank told last, at each of its own reports
+own AS (
     SELECT
-        r.instance,
-        r.run_id,
-        r.seq,
-        r.ts,
-        r.hold_s,
-        r.basis,
-        d.dp,
-        last_value(CASE WHEN r.dp = d.dp THEN r.ts END IGNORE NULLS) OVER so_far AS rank_ts,
-        last_value(CASE WHEN r.dp = d.dp THEN r.basis END IGNORE NULLS) OVER so_far AS rank_basis,
-        last_value(CASE WHEN r.dp = d.dp THEN r.running END IGNORE NULLS) OVER so_far AS running,
-        last_value(CASE WHEN r.dp = d.dp THEN r.waiting END IGNORE NULLS) OVER so_far AS waiting,
-        last_value(CASE WHEN r.dp = d.dp THEN r.kv_usage END IGNORE NULLS) OVER so_far AS kv_usage,
-        last_value(CASE WHEN r.dp = d.dp THEN r.kv_usage * coalesce(r.engines, 1) END IGNORE NULLS) OVER so_far AS pools_used,
-        last_value(CASE WHEN r.dp = d.dp THEN r.pool_usage END IGNORE NULLS) OVER so_far AS pool_usage,
+        instance,
+        run_id,
+        dp,
+        moment,
+        last_value(ts IGNORE NULLS) OVER so_far AS rank_ts,
+        last_value(basis IGNORE NULLS) OVER so_far AS rank_basis,
+        last_value(running IGNORE NULLS) OVER so_far AS running,
+        last_value(waiting IGNORE NULLS) OVER so_far AS waiting,
+        last_value(kv_usage IGNORE NULLS) OVER so_far AS kv_usage,
+        last_value(kv_usage * coalesce(engines, 1) IGNORE NULLS) OVER so_far AS pools_used,
+        last_value(pool_usage IGNORE NULLS) OVER so_far AS pool_usage,
         -- with the usage of the same report or not at all: a prefill line has none
-        last_value(CASE WHEN r.dp = d.dp THEN coalesce(r.kv_used_tokens, -1) END IGNORE NULLS) OVER so_far AS kv_used_tokens,
-        last_value(CASE WHEN r.dp = d.dp THEN r.pending_tokens END IGNORE NULLS) OVER so_far AS pending_tokens,
+        last_value(coalesce(kv_used_tokens, -1) IGNORE NULLS) OVER so_far AS kv_used_tokens,
+        last_value(pending_tokens IGNORE NULLS) OVER so_far AS pending_tokens,
         -- of one source's reports only some tell it: what none told for `hold_s` is not known
-        last_value(CASE WHEN r.dp = d.dp AND r.gen_tps_now IS NOT NULL THEN {'ts': r.ts, 'tps': r.gen_tps_now} END IGNORE NULLS) OVER so_far
-            AS gen,
-        last_value(CASE WHEN r.dp = d.dp AND r.prompt_tps_now IS NOT NULL THEN {'ts': r.ts, 'tps': r.prompt_tps_now} END IGNORE NULLS)
-            OVER so_far AS prompt
-    FROM placed AS r
-    JOIN ranks AS d USING (instance, run_id)
-    WINDOW so_far AS (PARTITION BY r.instance, r.run_id, d.dp ORDER BY r.moment RANGE UNBOUNDED PRECEDING)
+        last_value(CASE WHEN gen_tps_now IS NOT NULL THEN {'ts': ts, 'tps': gen_tps_now} END IGNORE NULLS) OVER so_far AS gen,
+        last_value(CASE WHEN prompt_tps_now IS NOT NULL THEN {'ts': ts, 'tps': prompt_tps_now} END IGNORE NULLS) OVER so_far AS prompt
+    FROM placed
+    WINDOW so_far AS (PARTITION BY instance, run_id, dp ORDER BY moment RANGE UNBOUNDED PRECEDING)
+    QUALIFY row_number() OVER (PARTITION BY instance, run_id, dp, moment ORDER BY seq) = 1
+),
+latest AS (
+    SELECT r.*, o.* EXCLUDE (instance, run_id, dp, moment)
+    FROM (
+        SELECT r.instance, r.run_id, r.seq, r.moment, r.ts, r.hold_s, r.basis, d.dp FROM placed AS r JOIN ranks AS d USING (instance, run_id)
+    ) AS r
+    ASOF JOIN own AS o ON r.instance = o.instance AND r.run_id = o.run_id AND r.dp = o.dp AND r.moment >= o.moment
 ),
 summed AS (
     SELECT

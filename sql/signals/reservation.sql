@@ -86,7 +86,7 @@ WITH settings AS (
 counted AS (
     SELECT
         instance, run_id, dp, seq, ts, engine, kind, running, waiting, pool_usage, new_token_ratio, engines, swapped,
-        count(*) FILTER (WHERE kind = 'decode') OVER so_far AS lines,
+        count(CASE WHEN kind = 'decode' THEN 1 END) OVER so_far AS lines,
         -- of a decode line after a silence the throughput is not used (see _report): the engine may have been idle
         max(CASE WHEN kind = 'decode' AND gen_tps IS NOT NULL AND gen_tps_now IS NULL THEN seq END) OVER so_far AS idle_seq
     FROM _report
