@@ -5,7 +5,9 @@ Only the stored trace is read. Any other Parquet reader can read it too.
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -72,6 +74,9 @@ class Trace:
         self.con = duckdb.connect(":memory:")
         self.con.execute("SET TimeZone = 'UTC'")
         self.con.execute(f"SET memory_limit = '{memory_limit}'")
+        # what does not fit goes there, and not into the folder one happens to work in
+        spill = f"{tempfile.gettempdir()}/kvpm-{os.getpid()}-{id(self)}".replace("'", "''")
+        self.con.execute(f"SET temp_directory = '{spill}'")
         # what is thought to be a few rows may be millions: joins to the row before are never made by comparing all with all
         self.con.execute("SET asof_loop_join_threshold = 0")
         stored = [f for table in TABLES for f in self.manifest.files_of(table)]

@@ -27,7 +27,7 @@ BEGIN_S = 1_795_996_800
 BEGIN = datetime.fromisoformat("2026-11-30T00:00:00+00:00")
 # Of the day in seconds: when more is asked of every other server than it can hold.
 INCIDENT = (43_200, 45_000)
-BOUNDS = ("0.1", "0.2", "0.4", "0.6", "0.8", "1.0", "2.0", "4.0", "6.0", "8.0", "10.0", "20.0", "40.0", "60.0", "100.0", "200.0", "400.0", "+Inf")
+BOUNDS = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 20.0, 40.0, 60.0, 100.0, 200.0, 400.0, np.inf)
 HISTOGRAMS = (
     "time_to_first_token_seconds", "inter_token_latency_seconds", "e2e_request_latency_seconds", "queue_time_seconds",
     "per_stage_req_latency_seconds", "prompt_tokens_histogram", "generation_tokens_histogram", "eviction_duration_seconds",
@@ -38,6 +38,7 @@ GAUGES = (
     "max_total_num_tokens", "kv_used_tokens", "kv_available_tokens", "kv_evictable_tokens", "num_retracted_reqs",
 )  # fmt: skip
 COUNTERS = ("prompt_tokens_total", "generation_tokens_total", "cached_tokens_total", "num_requests_total", "num_retracted_requests_total")
+RANKS = 8
 CAPACITY = 400_000
 
 Floats = npt.NDArray[np.float64]
@@ -45,7 +46,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Scale:
-    """How much there is of a day: servers with eight ranks each, and the seconds between two reports and two scrapes."""
+    """How much there is of a day: servers of RANKS ranks each, and the seconds between two reports and two scrapes."""
 
     servers: int = 8
     report_s: float = 0.55
@@ -55,9 +56,6 @@ class Scale:
     def share(part: float) -> Scale:
         """That share of a whole day of 64 ranks: as many ranks that report less often."""
         return Scale(8, 0.55 / part, 15.0 / part)
-
-
-RANKS = 8
 
 
 def write_day(trace: Path, scale: Scale, seed: int) -> tuple[int, int]:
@@ -121,8 +119,9 @@ def _log(server: int, scale: Scale, seed: int) -> Iterator[bytes]:
             told = f"[{stamp[:10]} {stamp[11:]} DP"
             for rank, (running, waiting, usage) in enumerate(loads):
                 lines.append(
-                    f"{told}{rank} TP0] Decode batch, #running-req: {running[n]:.0f}, #token: {usage[n] * CAPACITY:.0f}, token usage: {usage[n]:.2f}, "
-                    f"cuda graph: True, gen throughput (token/s): {running[n] * 31.5:.2f}, #queue-req: {waiting[n]:.0f}\n"
+                    f"{told}{rank} TP0] Decode batch, #running-req: {running[n]:.0f}, #token: {usage[n] * CAPACITY:.0f}, "
+                    f"token usage: {usage[n]:.2f}, cuda graph: True, gen throughput (token/s): {running[n] * 31.5:.2f}, "
+                    f"#queue-req: {waiting[n]:.0f}\n"
                 )
                 if waiting[n] and n % 40 == rank:
                     lines.append(
@@ -140,10 +139,11 @@ def _scrapes(writer: SeriesWriter, server: int, scale: Scale, seed: int) -> None
     for rank in range(RANKS):
         labels = {"model_name": "demo-8b", "engine_type": "unified", "dp_rank": str(rank), "tp_rank": "0", "instance": _name(server)}
         running, waiting, usage = _load(server, at, dice)
+        used = np.round(usage * CAPACITY)
         values = {
             "num_running_reqs": running, "num_queue_reqs": waiting, "token_usage": np.round(usage, 4), "gen_throughput": running * 31.5,
-            "num_used_tokens": np.round(usage * CAPACITY), "kv_used_tokens": np.round(usage * CAPACITY), "max_total_num_tokens": np.full(len(at), CAPACITY),
-            "kv_available_tokens": CAPACITY - np.round(usage * CAPACITY), "cache_hit_rate": np.full(len(at), 0.4),
+            "num_used_tokens": used, "kv_used_tokens": used, "kv_available_tokens": CAPACITY - used,
+            "max_total_num_tokens": np.full(len(at), CAPACITY), "cache_hit_rate": np.full(len(at), 0.4),
         }  # fmt: skip
         for name in GAUGES:
             writer.extend(writer.series(f"sglang:{name}", labels, 0, "gauge"), ts, values.get(name, np.zeros(len(at))))
@@ -153,11 +153,10 @@ def _scrapes(writer: SeriesWriter, server: int, scale: Scale, seed: int) -> None
             # requests that ended since the scrape before, and how many of them took longer than each bound
             ended = dice.poisson(running * scale.scrape_s / 30)
             middle = np.where(waiting > 0, 12.0 + waiting / 4, 0.5)
-            shares = np.array([1.0 if b == "+Inf" else 0.0 for b in BOUNDS])[:, None] + np.array(
-                [0.0 if b == "+Inf" else float(b) for b in BOUNDS]
-            )[:, None] / (np.array([0.0 if b == "+Inf" else float(b) for b in BOUNDS])[:, None] + middle)
-            counts = np.cumsum(np.round(ended * np.minimum(shares, 1.0)), axis=1)
+            shares = [np.ones(len(at)) if np.isinf(bound) else bound / (bound + middle) for bound in BOUNDS]
+            counts = np.cumsum(np.round(ended * np.array(shares)), axis=1)
             for bound, count in zip(BOUNDS, counts, strict=True):
-                writer.extend(writer.series(f"sglang:{name}_bucket", labels | {"le": bound}, 0, "histogram"), ts, count)
+                le = "+Inf" if np.isinf(bound) else str(bound)
+                writer.extend(writer.series(f"sglang:{name}_bucket", labels | {"le": le}, 0, "histogram"), ts, count)
             writer.extend(writer.series(f"sglang:{name}_count", labels, 0, "histogram"), ts, counts[-1])
             writer.extend(writer.series(f"sglang:{name}_sum", labels, 0, "histogram"), ts, np.cumsum(ended * middle))
