@@ -31,12 +31,16 @@ _MORE_ELSEWHERE = {
     "log": N_("from the log; the metrics show {value} at another time"),
     "metrics": N_("from the metrics; the log shows {value} at another time"),
 }
+# Views that are asked for each instance, besides those of the questions.
+_OF_INSTANCE = ("peaks", "_silence", "_stall", "slow_decode", "forecast")
 
 
 def diagnose(trace: Trace) -> Diagnosis:
     """Answer every question for every instance; the top level repeats the worst one."""
     con = trace.con
     names = [r["instance"] for r in rows(con, "SELECT instance FROM _instance ORDER BY instance")]
+    if len(names) > 1:
+        trace.keep({*_OF_INSTANCE, *(q.view for q in questions().values())})
     instances = [_instance(con, name) for name in names]
     instances.sort(key=lambda i: (_rank(i.verdict), -(i.peaks.waiting or 0), i.instance))
     sources = [_in_words(s) for s in rows(con, "SELECT * FROM sources ORDER BY path")]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -105,6 +105,14 @@ class Trace:
             else:
                 files = [self.path / f.path for f in self.manifest.files_of(table.name)]
             make_table(self.con, table, files, in_memory)
+
+    def keep(self, views: Collection[str]) -> None:
+        """Compute these views now, once: each is going to be asked for every instance."""
+        made = {found[1]: s for s in _library(keep_all=True) if (found := _MADE.search(s.query))}
+        for (view,) in self.con.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall():
+            if view in views:
+                self.con.execute(f"DROP VIEW {view}")
+                self.con.execute(made[view])
 
     def use_buckets(self, bucket_s: int) -> None:
         """From now on `timeline`, and what it is made from, has buckets of that many seconds, however long the trace is."""
