@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analyzer import __version__
 from analyzer.errors import ExitCode, KvpmError, NothingUsableError
-from analyzer.input_reading import Got, Problem, Progress, Task, hash_of, read_input
+from analyzer.input_reading import Got, Problem, Progress, Task, read_input
 from analyzer.processes import cores, spread
+from analyzer.recognition import Recognised, recognise
 from analyzer.sources.discover import Input, find_inputs, is_trace, readable
+from analyzer.sources.timestamps import zone_from_option
 from analyzer.sources.urls import is_url, own_name, shown
 from analyzer.trace.identity import InstanceRule
-from analyzer.trace.manifest import Manifest, StoredSource, read_manifest
+from analyzer.trace.manifest import Manifest, ResumePoint, StoredSource, read_manifest
 
 # The readers and what they work with are loaded when something is read: a stored trace is opened without them.
 if TYPE_CHECKING:
     from analyzer.parsers.reader import SourceRead
+    from analyzer.parsers.resume import Resume
+    from analyzer.trace.assembly import Fresh
     from analyzer.trace.offset_rules import OffsetRule
-    from analyzer.trace.spool import Spool
 
-_ID_BYTES = 4096
 # A larger input is read block by block by all processes.
 _LARGE = 64 << 20
 # Below so many bytes in all, processes would take longer to start than to read.
@@ -39,7 +41,7 @@ class IngestOptions:
     """What the command line can say about reading: zone and year of stamps, the names of servers and the offsets of
     clocks, the time of samples that have none, the columns of a table, whether texts are kept, and how many processes
     read at most (None: one a core), or the address of a Dask scheduler whose workers read. What is read does not depend
-    on either."""
+    on either. `resumable`: the trace may be added to once the sources have grown, so where reading stopped is kept."""
 
     zone: tzinfo | None = None
     year: int | None = None
@@ -50,6 +52,7 @@ class IngestOptions:
     keep_text: bool = False
     jobs: int | None = None
     cluster: str | None = None
+    resumable: bool = True
 
 
 @dataclass(slots=True)
@@ -77,10 +80,10 @@ def ingest(
 ) -> IngestResult:
     """Read all inputs behind `given` and the servers in `live` into the stored trace `trace`, made or added to.
 
-    A source that is already in the trace, unchanged, is left alone; one that grew is read again and
-    replaced. Raises NothingUsableError when no input holds a line of a known engine.
+    A source that is already in the trace, unchanged, is left alone. Of one that grew the new bytes are read; where that
+    cannot be, it is read again and replaced. Raises NothingUsableError when no input holds a line of a known engine.
     """
-    from analyzer.trace.assembly import Rules, assemble
+    from analyzer.trace.assembly import Fresh, Rules, assemble
 
     options = options or IngestOptions()
     inputs = [*find_inputs(given), *live]
@@ -92,11 +95,13 @@ def ingest(
     manifest = _existing(trace)
     result = IngestResult(trace, manifest)
     with tempfile.TemporaryDirectory(prefix="kvpm-") as scratch:
-        fresh: dict[str, Spool] = {}
-        tasks = _tasks(inputs, manifest, options, Path(scratch), result.problems)
-        for task, got in _read_all(tasks, options, progress):
-            if _accept(task, got, manifest, result.problems):
-                fresh[task.source_id] = got.spool
+        fresh: dict[str, Fresh] = {}
+        tasks = {t.source_id: (r, t) for r, t in _tasks(recognise(inputs, manifest), trace, options, Path(scratch), result.problems)}
+        contents = _Contents(manifest.sources)
+        for task, got in _read_all([t for _, t in tasks.values()], options, progress):
+            if _accept(task, tasks[task.source_id][0], got, manifest, contents, result.problems):
+                resume = got.read.resume if got.read is not None else None
+                fresh[task.source_id] = Fresh(got.spool, None if resume is None else resume.pack())
         _refuse_nothing(inputs, manifest, result.problems)
         assemble(trace, manifest, fresh, Rules(options.rules, options.offsets), Path(scratch))
     return result
@@ -110,18 +115,49 @@ def _existing(trace: Path) -> Manifest:
     return Manifest()
 
 
-def _tasks(inputs: Sequence[Input], manifest: Manifest, options: IngestOptions, scratch: Path, problems: list[Problem]) -> list[Task]:
+def _tasks(
+    found: Sequence[Recognised], trace: Path, options: IngestOptions, scratch: Path, problems: list[Problem]
+) -> Iterator[tuple[Recognised, Task]]:
     """What is to be read: all inputs but those that the trace has already, unchanged."""
-    tasks: list[Task] = []
-    taken = {s.source_id for s in manifest.sources}
-    for number, item in enumerate(inputs):
-        source_id, known = _recognise(item, manifest, taken)
-        taken.add(source_id)
-        if known is None or not _read_the_same(known, options):
-            tasks.append(Task(item, source_id, scratch / str(number), options))
-        elif known.path != item.name:
-            problems.append(Problem(item.name, _SAME_BYTES.format(known.path)))
-    return tasks
+    for number, r in enumerate(found):
+        known = r.same or r.grown
+        if r.same is not None and _read_the_same(r.same, options):
+            if r.renamed:
+                r.same.path, r.same.row["path"] = r.item.name, r.item.name
+            elif r.same.path != r.item.name:
+                problems.append(Problem(r.item.name, _SAME_BYTES.format(r.same.path)))
+            continue
+        resume = None
+        if r.grown is not None and _read_the_same(r.grown, options):
+            resume = _resume_of(r.grown, trace)
+        yield r, Task(r.item, r.source_id, scratch / str(number), _as_before(known, options), resume)
+
+
+def _resume_of(known: StoredSource, trace: Path) -> Resume | None:
+    """Where reading the source goes on; None when that was not kept, or by another release, which may have read lines otherwise."""
+    from analyzer.parsers.resume import Resume
+
+    point = known.resume
+    if point is None or point.tool_version != __version__:
+        return None
+    # without it the source is read again whole
+    with contextlib.suppress(OSError, ValueError):
+        return Resume(point.reader, point.offset, point.lines, Resume.unpack((trace / point.state).read_bytes()))
+    return None
+
+
+def _as_before(known: StoredSource | None, options: IngestOptions) -> IngestOptions:
+    """The options, and where they say nothing, what they said when the source was read before."""
+    said: Mapping[str, Any] = {} if known is None else known.read_with
+    zone, at = said.get("tz"), said.get("at")
+    return replace(
+        options,
+        zone=options.zone or (zone_from_option(zone.removeprefix("UTC") or "UTC") if zone else None),
+        year=options.year or said.get("year"),
+        at=options.at or (datetime.fromisoformat(at) if at else None),
+        columns=options.columns or said.get("columns") or {},
+        keep_text=options.keep_text or bool(said.get("keep_text")),
+    )
 
 
 def _read_all(tasks: Sequence[Task], options: IngestOptions, progress: Progress | None) -> Iterator[tuple[Task, Got]]:
@@ -131,13 +167,13 @@ def _read_all(tasks: Sequence[Task], options: IngestOptions, progress: Progress 
     """
     jobs = options.jobs or cores()
     # what comes over a network is waited for most of the time, however large it is
-    apart = [t for t in tasks if t.item.remote is not None or (t.item.path is not None and t.item.size < _LARGE)]
+    apart = [t for t in tasks if t.item.remote is not None or (t.item.path is not None and t.size < _LARGE)]
     side_by_side: Iterable[tuple[Task, Got]] = ()
     if options.cluster is not None:
         from analyzer.fleet.cluster_reading import read_on
 
         side_by_side = read_on(options.cluster, [t for t in tasks if t.item.remote is not None or t.item.path is not None])
-    elif jobs > 1 and len(apart) > 1 and sum(task.item.size for task in apart) >= _WORTH_PROCESSES:
+    elif jobs > 1 and len(apart) > 1 and sum(task.size for task in apart) >= _WORTH_PROCESSES:
         side_by_side = spread(read_input, apart, jobs=min(jobs, len(apart)))
     done: dict[str, Got] = {}
     for task, got in side_by_side:
@@ -148,7 +184,7 @@ def _read_all(tasks: Sequence[Task], options: IngestOptions, progress: Progress 
         yield task, done.get(task.source_id) or read_input(task, jobs=jobs, progress=progress)
 
 
-def _accept(task: Task, got: Got, manifest: Manifest, problems: list[Problem]) -> bool:
+def _accept(task: Task, recognised: Recognised, got: Got, manifest: Manifest, contents: _Contents, problems: list[Problem]) -> bool:
     """Take what was read into the manifest; False for what gave nothing to store, or is there already."""
     name, source_id = task.item.name, task.source_id
     if got.problem is not None:
@@ -157,11 +193,12 @@ def _accept(task: Task, got: Got, manifest: Manifest, problems: list[Problem]) -
     if read is None:
         return False
     others = [s for s in manifest.sources if s.source_id != source_id]
-    twin = next((s for s in others if got.content_sha256 and s.content_sha256 == got.content_sha256), None)
+    twin = contents.twin_of(source_id, got) if task.resume is None else None
     if twin is not None:
-        same = twin.sha256 == got.sha256
+        same = got.sample == twin.sample if got.sha256 is None or twin.sha256 is None else got.sha256 == twin.sha256
         problems.append(Problem(name, (_SAME_BYTES if same else "holds the same as {}, packed otherwise: counted once").format(twin.path)))
         return False
+    before = recognised.grown if task.resume is not None else None
     stored = StoredSource(
         source_id=source_id,
         path=name,
@@ -177,9 +214,52 @@ def _accept(task: Task, got: Got, manifest: Manifest, problems: list[Problem]) -
         year_assumed=read.year_assumed,
         number=_number_of(source_id, manifest),
         version=task.item.remote.version if task.item.remote else "",
+        sample=got.sample,
+        content_size=None if got.content is None else got.content[0],
+        content_sample=None if got.content is None else got.content[1],
+        head=recognised.head,
+        resume=_point(read.resume, got),
     )
+    if before is not None:
+        # the rows of its tail have been read again
+        whole = {table: [f for f in files if not f.tail] for table, files in before.files.items()}
+        stored.files = {table: files for table, files in whole.items() if files}
+        stored.offset_s, stored.placed = before.offset_s, before.placed
     manifest.sources = [*others, stored]
+    contents.add(stored)
     return True
+
+
+class _Contents:
+    """The sources of a trace by what they hold, as it is unpacked."""
+
+    def __init__(self, sources: Sequence[StoredSource]) -> None:
+        self._by_hash: dict[str, StoredSource] = {}
+        self._by_sample: dict[tuple[int | None, str], StoredSource] = {}
+        for source in sources:
+            self.add(source)
+
+    def add(self, source: StoredSource) -> None:
+        """Take a source that is stored, or is to be."""
+        if source.content_sha256:
+            self._by_hash.setdefault(source.content_sha256, source)
+        if source.content_sample:
+            self._by_sample.setdefault((source.content_size, source.content_sample), source)
+
+    def twin_of(self, source_id: str, got: Got) -> StoredSource | None:
+        """Another source that holds the same: by the hash, or the sample where one of the two was read in several goes."""
+        twin = self._by_hash.get(got.content_sha256 or "")
+        if twin is None and got.content is not None:
+            twin = self._by_sample.get(got.content)
+            if twin is not None and got.content_sha256 and twin.content_sha256:
+                twin = None
+        return None if twin is None or twin.source_id == source_id else twin
+
+
+def _point(resume: Resume | None, got: Got) -> ResumePoint | None:
+    if resume is None or got.resume_sample is None:
+        return None
+    return ResumePoint(resume.reader, resume.offset, resume.lines, got.resume_sample)
 
 
 def _number_of(source_id: str, manifest: Manifest) -> int:
@@ -202,48 +282,6 @@ def _asked(options: IngestOptions) -> dict[str, Any]:
         "columns": dict(options.columns) or None,
         "keep_text": options.keep_text or None,
     }
-
-
-def _recognise(item: Input, manifest: Manifest, taken: set[str]) -> tuple[str, StoredSource | None]:
-    """The id to store the input under, none of `taken` unless it is a source that the trace has, and the one that it is, unchanged.
-
-    A source that grew keeps its id and is to be read again. Bytes are compared by hash only where the
-    sizes allow it; a pipe is not looked into, since what is read of it is gone.
-    """
-    if item.live is not None:
-        # the same question again replaces its answer
-        return hashlib.sha256(item.key.encode("utf-8", "surrogateescape")).hexdigest()[:12], None
-    if item.remote is not None:
-        stored = next((s for s in manifest.sources if s.path == item.name), None)
-        if stored is not None:
-            same = item.remote.size in (None, stored.size) and stored.version == item.remote.version != ""
-            return stored.source_id, stored if same else None
-        return _free_id(hashlib.sha256(item.name.encode("utf-8", "surrogateescape")).hexdigest()[:12], taken), None
-    if item.path is None:
-        return _free_id("stdin", taken), None
-    head = b""
-    # reading an input that cannot be opened will say what is wrong with it
-    with contextlib.suppress(OSError):
-        if item.path.is_file():
-            size = item.path.stat().st_size
-            for stored in manifest.sources:
-                if stored.size == size and stored.sha256 == hash_of(item.path, size):
-                    return stored.source_id, stored
-            for stored in manifest.sources:
-                if stored.path == item.name and stored.size < size and stored.sha256 == hash_of(item.path, stored.size):
-                    return stored.source_id, None
-            with item.path.open("rb") as handle:
-                head = handle.read(_ID_BYTES)
-    digest = hashlib.sha256(head + Path(item.name).name.encode("utf-8", "surrogateescape")).hexdigest()
-    return _free_id(digest[:12], taken), None
-
-
-def _free_id(wanted: str, taken: set[str]) -> str:
-    name, number = wanted, 1
-    while name in taken:
-        number += 1
-        name = f"{wanted}-{number}"
-    return name
 
 
 def _row(source_id: str, name: str, got: Got, read: SourceRead) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class InputOptions:
-    """What the options of reading INPUT said, and --since, --until and --thresholds."""
+    """What the options of reading INPUT said, and --since, --until and --thresholds; `once` when nothing will be added to the trace."""
 
     tz: str | None
     year: int | None
@@ -38,6 +38,7 @@ class InputOptions:
     since: str | None = None
     until: str | None = None
     thresholds: Path | None = None
+    once: bool = False
 
     @property
     def zone(self) -> tzinfo | None:
@@ -54,6 +55,7 @@ class InputOptions:
             keep_text=self.keep_text,
             rules=tuple(parse_instance_rules(self.instance)),
             offsets=parse_offset_rules(self.offset),
+            resumable=not self.once,
         )
 
 
@@ -101,7 +103,7 @@ def opened(inputs: Sequence[str], options: InputOptions, ingest: Ingest | None =
         return
     with tempfile.TemporaryDirectory(prefix="kvpm-") as scratch:
         path = Path(scratch) / default_trace_name(inputs).name
-        result = (ingest or ingested)(inputs, path, options)
+        result = (ingest or ingested)(inputs, path, replace(options, once=True))
         since, until = _bounds(path, options)
         with Trace(path, since=since, until=until, variables=limits) as trace:
             _refuse_empty(trace, since, until)

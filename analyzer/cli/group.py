@@ -21,6 +21,7 @@ _COMMANDS = {
     "replay": "Replay an incident through a model of the engine's scheduler: first as it was, then with one thing different.",
     "capacity": "Say what a token costs in KV cache, and how many requests GPUs hold at once.",
     "ingest": "Read logs, metric dumps and request records into a stored trace (Parquet tables and a manifest).",
+    "compact": "Make few files of the many that a trace has which was added to often.",
     "sql": "Ask a trace (or logs) in SQL; without QUERY, list tables and views.",
     "formats": "List the line formats that are known, with the versions that print them.",
     "metrics": "List the metrics that are known: what they are called in SQL, their unit, versions and meaning.",

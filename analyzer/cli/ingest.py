@@ -43,7 +43,8 @@ def ingest(
 ) -> int:
     """Read logs, metric dumps and request records into a stored trace (Parquet tables and a manifest).
 
-    Reading the same input again changes nothing; a log that grew adds its new lines.
+    Reading the same input again changes nothing; of a log that grew the new lines are read, also when it was rotated and is
+    called otherwise by now.
     """
     live = server.inputs(options.zone)
     if not inputs and not live:

@@ -7,7 +7,8 @@ say what was learned of each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -21,14 +22,17 @@ from analyzer.formats.pyrepr import read_repr
 from analyzer.formats.values import Value
 from analyzer.formats.versions import VersionRange
 from analyzer.parsers.arguments import argument_facts
-from analyzer.parsers.bulk.block import NO_TIME, BlockRead, everything_left
+from analyzer.parsers.bulk.block import BlockRead, everything_left
+from analyzer.parsers.bulk.ending import Ending
 from analyzer.parsers.bulk.lines import Ints
+from analyzer.parsers.bulk.moments import NO_TIME
 from analyzer.parsers.bulk.outcome import INFERENCE_PATH
 from analyzer.parsers.bulk.stream import read_blocks
 from analyzer.parsers.bulk.times import Stamps, utc_of
 from analyzer.parsers.plausible import is_plausible
 from analyzer.parsers.reader import Given, ReadOptions, SourceRead
 from analyzer.parsers.requests_text import RequestLines
+from analyzer.parsers.resume import Resume, alive, plain
 from analyzer.sources.pieces import Line, LineCounts, Pieces
 from analyzer.sources.records import HEAD_LINES, Assembler, Record, wrap_width
 from analyzer.sources.timestamps import MICROSECOND, NO_YEAR, Clock, from_naive_us, from_us, parse_stamp, to_naive_us
@@ -45,6 +49,8 @@ _DIARY = 3000
 _CONTINUES_WITHIN_LINES = 6
 # Of so many records the collector's stamp is compared with the engine's.
 _PAIRS = 200
+# What the reader knows at a place and can be written down as it is.
+_PLAIN = ("inner", "outer", "no_time", "dead_preemptions", "serves", "head_seen")
 # One more than any rank.
 _NO_RANK = 1 << 16
 
@@ -60,7 +66,12 @@ class EngineLogReader:
 
     def read(self, given: Given) -> SourceRead:
         """Read one source into its spool."""
-        return _Reader(given.source_id, given.spool, given.options).run(given.chunks)
+        reader = _Reader(given.source_id, given.spool, given.options)
+        if given.resume is not None:
+            reader.go_on(given.resume)
+        if not given.resumable:
+            return reader.run(given.chunks)
+        return reader.run_up_to_the_end(given.chunks, 0 if given.resume is None else given.resume.offset)
 
 
 def _stamp(record: Record) -> datetime | None:
@@ -135,6 +146,7 @@ class _Reader:
         self._pieces = Pieces(self._counts)
         self._assembler: Assembler | None = None
         self._wrapped = False
+        self._head_seen = False
         self._lines = 0
         self._waiting: list[_Block] | None = []
         self._streams: dict[str, Stream] = {}
@@ -152,10 +164,9 @@ class _Reader:
         self._dead_preemptions = False
         self._serves = False
 
-    def run(self, chunks: Iterator[bytes]) -> SourceRead:
-        """Read the whole source."""
-        for data, read in read_blocks(chunks, self._id, jobs=self._jobs):
-            self._give(self._block(data, read))
+    def run(self, chunks: Iterable[bytes]) -> SourceRead:
+        """Read the source to its end."""
+        self._read(chunks)
         if self._assembler is not None:
             rest = list(self._assembler.run(self._pieces.rest()))
             if rest:
@@ -166,6 +177,75 @@ class _Reader:
             self._spool.add("requests", row)
         return self._result()
 
+    def run_up_to_the_end(self, chunks: Iterable[bytes], offset: int) -> SourceRead:
+        """Read the source, whose bytes begin at `offset`, and say where reading may go on once it has grown."""
+        ending = Ending(chunks)
+        self._read(ending.before())
+        resume: Resume | None = None
+        for number, part in enumerate(ending.parts):
+            behind = b"".join(ending.parts[number:])
+            resume = self._resume(offset + ending.size - len(behind))
+            if resume is not None:
+                self._spool = self._spool.begin_tail()
+                self._read((behind,))
+                break
+            self._read((part,))
+        result = self.run(())
+        result.resume = resume if result.usable else None
+        return result
+
+    def _read(self, chunks: Iterable[bytes]) -> None:
+        for data, read in read_blocks(chunks, self._id, jobs=self._jobs):
+            self._give(self._block(data, read))
+
+    def _resume(self, offset: int) -> Resume | None:
+        """What is known here; None while something is undecided that more of the source may decide otherwise."""
+        if self._waiting is not None or self._assembler is None or self._wrapped or not self._head_seen:
+            return None
+        # the text of a line that waits for its rest belongs into no trace
+        requests = None if self._pieces.waiting else self._requests.state()
+        if requests is None:
+            return None
+        pending = self._pending and [self._pending[0].id, plain(self._pending[1]), self._pending[2]]
+        state = {
+            "clock": self._clock.state(),
+            "counts": asdict(self._counts),
+            "attested": sorted(self._assembler.attested),
+            "streams": [s.state() for s in self._streams.values()],
+            "versions": asdict(self._versions),
+            "requests": requests,
+            "now": [[origin, ts.isoformat()] for origin, ts in self._now.items()],
+            "pending": pending,
+            "engines": sorted(self._engines),
+            "span": plain({"first": self._first, "last": self._last}),
+            "notes": list(self._notes),
+        } | {name: getattr(self, f"_{name}") for name in _PLAIN}
+        return Resume(EngineLogReader.name, offset, self._lines, state)
+
+    def go_on(self, resume: Resume) -> None:
+        """Go on from where an earlier reading stopped."""
+        state = resume.state
+        self._lines = resume.lines
+        self._waiting = None
+        self._clock.go_on(state["clock"])
+        self._counts = LineCounts(**state["counts"])
+        self._pieces = Pieces(self._counts)
+        self._assembler = Assembler(self._counts, 0)
+        self._assembler.attested = set(state["attested"])
+        self._streams = {s["origin"]: Stream.from_state(s) for s in state["streams"]}
+        self._versions = VersionRange(**state["versions"])
+        self._requests.go_on(state["requests"])
+        self._now = {origin: datetime.fromisoformat(ts) for origin, ts in state["now"]}
+        if state["pending"] is not None:
+            form, row, line = state["pending"]
+            self._pending = registry().by_id[form], alive(row), line
+        self._engines = set(state["engines"])
+        span = alive(state["span"])
+        self._first, self._last = span["first"], span["last"]
+        self._notes = list(state["notes"])
+        for name in _PLAIN:
+            setattr(self, f"_{name}", state[name])
+
     def _block(self, data: bytes, read: BlockRead) -> _Block:
         """One block with all its records."""
         if self._assembler is None:
@@ -173,6 +253,7 @@ class _Reader:
                 [raw.decode("utf-8", "surrogateescape").removesuffix("\r") for raw in data.split(b"\n", HEAD_LINES)[:HEAD_LINES]]
             )
             self._wrapped = width > 0
+            self._head_seen = read.lines >= HEAD_LINES
             self._assembler = Assembler(self._counts, width)
         if self._wrapped or self._pieces.waiting or any(may_be_partial(raw) for stretch in read.left for _, raw in stretch):
             # what a line is may depend on any line before it

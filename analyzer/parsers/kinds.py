@@ -25,6 +25,9 @@ def is_parquet(path: Path | None) -> bool:
 
 def read_source(given: Given) -> SourceRead:
     """Read a source with the first reader that claims it; a column mapping is for tables that no named format claims."""
+    if given.resume is not None:
+        # a file may have got another name since
+        return next(r for r in _READERS if r.name == given.resume.reader).read(given)
     reader = next(r for r in _READERS if r.claims(given.head, given.name))
     if given.options.columns and (isinstance(reader, EngineLogReader) or is_mapped(reader, given)):
         reader = generic_reader()

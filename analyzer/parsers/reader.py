@@ -13,10 +13,14 @@ from pathlib import Path
 from typing import Protocol
 
 from analyzer.formats.versions import VersionRange
+from analyzer.parsers.resume import Resume
 from analyzer.sources.pieces import LineCounts
 from analyzer.sources.text import texts
 from analyzer.trace.spool import Spool
 from analyzer.trace.streams import Stream
+
+# The first characters of a text, enough to tell what it is.
+HEAD_CHARACTERS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +43,11 @@ class ReadOptions:
 
 @dataclass(slots=True)
 class Given:
-    """One source as a reader gets it: `head` is the beginning of the text (up to 64 KiB), `chunks` the whole of it in UTF-8.
+    """One source as a reader gets it: `head` is the beginning of the text (up to HEAD_CHARACTERS), `chunks` the whole of it in UTF-8.
 
     `path` is None for standard input and for what came over the network; only readers of binary files use it.
+    `resumable` asks for the place at which reading may go on once the source has grown; rows from there on then go to `spool.tail`.
+    With `resume`, such a place of an earlier reading, `chunks` is what stands behind it.
     """
 
     source_id: str
@@ -51,6 +57,8 @@ class Given:
     chunks: Iterator[bytes]
     spool: Spool
     options: ReadOptions
+    resumable: bool = False
+    resume: Resume | None = None
 
     @property
     def blocks(self) -> Iterator[str]:
@@ -65,7 +73,8 @@ class SourceRead:
     `format` is the reader's name; `usable` is False when nothing in it belongs to a model server, and
     `nothing` then says in a few words what it holds instead. `clock` is the stamp the times were taken from
     (inner, outer, samples, file, given or None), `utc_offset_s` what was subtracted from stamps without a zone;
-    `clock_assumed` and `year_assumed` say that nothing told the zone or the year.
+    `clock_assumed` and `year_assumed` say that nothing told the zone or the year. `resume` is where reading may go on; None
+    when it may not.
     """
 
     format: str
@@ -82,6 +91,7 @@ class SourceRead:
     notes: list[str] = field(default_factory=list)
     usable: bool = True
     nothing: str = ""
+    resume: Resume | None = None
 
 
 class Reader(Protocol):

@@ -15,6 +15,7 @@ from typing import Any
 from analyzer.formats.model import Parsed
 from analyzer.formats.pyrepr import read_repr
 from analyzer.formats.values import read_float
+from analyzer.parsers.resume import MOST_WAITING, alive, plain
 from analyzer.sources.timestamps import parse_epoch
 
 Row = dict[str, Any]
@@ -30,6 +31,8 @@ MAX_OPEN = 200_000
 # Ranks that print one request print it at once; as many requests are remembered as end in that time.
 _ONE_REQUEST = timedelta(seconds=2)
 _MAX_RECENT = 20_000
+# Lines of a log are in order but for some seconds.
+_OUT_OF_ORDER = timedelta(minutes=10)
 
 
 def meta_values(text: str) -> Row:
@@ -183,6 +186,24 @@ class RequestLines:
         if len(self._recent) > _MAX_RECENT:
             del self._recent[next(iter(self._recent))]
         return False
+
+    def state(self) -> dict[str, Any] | None:
+        """What is open and what was seen just now, as plain JSON; None when that is too much to be kept."""
+        if len(self._open) > MOST_WAITING:
+            return None
+        newest = next(reversed(self._recent.values()), None)
+        recent = [(k, v) for k, v in self._recent.items() if newest and abs(v[0] - newest[0]) <= _OUT_OF_ORDER]
+        return {
+            "open": [[rid, plain(row)] for rid, row in self._open.items()],
+            "recent": [[list(key), ts.isoformat(), sorted(ranks)] for key, (ts, ranks) in recent],
+            "finishes_logged": self.finishes_logged,
+        }
+
+    def go_on(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        self._open = {rid: alive(row) for rid, row in state["open"]}
+        self._recent = {tuple(k): (datetime.fromisoformat(ts), {tuple(r) for r in ranks}) for k, ts, ranks in state["recent"]}
+        self.finishes_logged = state["finishes_logged"]
 
     def rest(self) -> list[Row]:
         """Requests with a beginning and no end."""

@@ -20,6 +20,8 @@ from typing import BinaryIO, Literal, Protocol, cast
 
 import zstandard
 
+from analyzer.sources.sampling import Sampler
+
 BLOCK = 1 << 20
 
 # What a file that is no text begins with; anything else with NUL bytes early on is taken for binary too.
@@ -98,8 +100,11 @@ class TextInput:
         self.notes: list[str] = []
         self.size = 0
         self.packing: str | None = None
+        self.encoding = "utf-8"
         self._hash = hashlib.sha256()
         self._unpacked_hash = hashlib.sha256()
+        self._sampler = Sampler()
+        self._unpacked_sampler = Sampler()
 
     @property
     def content_sha256(self) -> str | None:
@@ -111,6 +116,22 @@ class TextInput:
         """Hash of the bytes as stored; None for standard input."""
         return None if self._path is None else self._hash.hexdigest()
 
+    @property
+    def sample(self) -> str | None:
+        """Sample of the bytes as stored; None for standard input."""
+        return None if self._path is None else self._sampler.digest()
+
+    @property
+    def content(self) -> tuple[int, str] | None:
+        """Length and sample of the bytes as they are unpacked; None for standard input."""
+        unpacked = self._sampler if self.packing is None else self._unpacked_sampler
+        return None if self._path is None else (unpacked.size, unpacked.digest())
+
+    @property
+    def is_as_stored(self) -> bool:
+        """True when the blocks are the bytes of the file, from its first one on; known once there is a block."""
+        return self.packing is None and self.encoding == "utf-8"
+
     def __iter__(self) -> Iterator[bytes]:
         """Raises OSError when it cannot be opened, BinaryInputError when it is no text."""
         blocks = self._unpacked()
@@ -119,10 +140,10 @@ class TextInput:
             head += block
             if len(head) >= _HEAD:
                 break
-        encoding = _encoding(head)
-        refuse_binary(head, encoding)
-        if encoding == "utf-16":
-            decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+        self.encoding = _encoding(head)
+        refuse_binary(head, self.encoding)
+        if self.encoding == "utf-16":
+            decoder = codecs.getincrementaldecoder(self.encoding)(errors="replace")
             for block in chain((head,), blocks):
                 yield decoder.decode(block).encode("utf-8", "replace")
             yield decoder.decode(b"", final=True).encode("utf-8", "replace")
@@ -145,6 +166,7 @@ class TextInput:
                     return
                 self.size += len(block)
                 self._hash.update(block)
+                self._sampler.add(block)
                 yield block
         finally:
             if self._path is not None:
@@ -160,6 +182,7 @@ class TextInput:
                 self.packing = name
                 for block in self._decompress(make, magic, first, blocks):
                     self._unpacked_hash.update(block)
+                    self._unpacked_sampler.add(block)
                     yield block
                 return
         yield first
@@ -202,6 +225,33 @@ class TextInput:
     def _mark_cut(self, why: str) -> None:
         self.cut = True
         self.notes.append(why)
+
+
+class GrownInput:
+    """The text of a plain file from `offset` on, of which the beginning was read before; see TextInput for the attributes."""
+
+    def __init__(self, path: Path, offset: int) -> None:
+        self._path = path
+        self.cut = False
+        self.notes: list[str] = []
+        self.size = offset
+        self.sha256: str | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Raises OSError when it cannot be opened."""
+        with self._path.open("rb") as handle:
+            handle.seek(self.size)
+            while True:
+                try:
+                    block = handle.read(BLOCK)
+                except OSError as error:
+                    self.cut = True
+                    self.notes.append(f"reading stopped after {self.size:,} bytes: {error.strerror}")
+                    return
+                if not block:
+                    return
+                self.size += len(block)
+                yield block
 
 
 def _encoding(block: bytes) -> str:

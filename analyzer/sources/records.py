@@ -17,6 +17,7 @@ from analyzer.formats.model import Parsed, distrust_end
 from analyzer.formats.prefix import begins_with_prefix, strip_ansi
 from analyzer.formats.pyrepr import read_repr
 from analyzer.sources.pieces import MAX_LINE, OPEN_QUOTE, PARTIAL_PREFIX, LineCounts, Piece, Pieces, fate_of
+from analyzer.sources.wrappers import may_be_partial
 
 # No terminal is narrower than this, and no wrapped record longer than this many lines.
 MIN_WIDTH = 30
@@ -59,12 +60,25 @@ def wrap_width(lines: list[str]) -> int:
     below = [after for line, after in pairwise(lines) if len(line) == width]
     if 2 * sum(not begins_with_prefix(strip_ansi(after)) for after in below) <= len(below):
         return 0
+    if not any(may_be_partial(line.encode("utf-8", "surrogateescape")) for line in lines):
+        lines = _around_widest(lines, width)
     head = list(Pieces(LineCounts()).of((number, line, True) for number, line in enumerate(lines, 1)))
     wide = [i for i, p in enumerate(head) if p.width == width and p.last_of_line and i + 1 < len(head)]
     goes_on = [i for i in wide if is_continuation(head[i + 1])]
     if not wide or len(goes_on) <= len(wide) // 2:
         return 0
     return width if any(_goes_together(head, i) for i in goes_on) else 0
+
+
+def _around_widest(lines: list[str], width: int) -> list[str]:
+    """The lines that are as wide as that, each with those below it down to the first that is not: all that tells of wrapping."""
+    kept: list[str] = []
+    wide = False
+    for line in lines:
+        if wide or len(line) == width:
+            kept.append(line)
+        wide = len(line) == width
+    return kept
 
 
 def _goes_together(head: list[Piece], first: int) -> bool:

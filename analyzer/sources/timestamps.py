@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from statistics import median
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -183,6 +184,28 @@ class Clock:
         self._year_now = self.year
         if dated or pairs:
             self._dated = (dated or pairs[0][1]).replace(tzinfo=None)
+
+    def state(self) -> dict[str, Any]:
+        """What was settled and where in the year the stamps are, as plain JSON."""
+        return {
+            "offset_us": self.offset // MICROSECOND,
+            "decisions": list(self.decisions),
+            "zone_assumed": self.zone_assumed,
+            "year_assumed": self.year_assumed,
+            "dated_us": None if self._dated is None else to_naive_us(self._dated),
+            "year_now": self._year_now,
+            "last_short": self._last_short,
+        }
+
+    def go_on(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` gave, for the same zone and year."""
+        self.offset = timedelta(microseconds=state["offset_us"])
+        self.decisions = list(state["decisions"])
+        self.zone_assumed = state["zone_assumed"]
+        self.year_assumed = state["year_assumed"]
+        self._dated = None if state["dated_us"] is None else from_naive_us(state["dated_us"])
+        self._year_now = state["year_now"]
+        self._last_short = state["last_short"]
 
     def to_utc(self, naive: datetime, outer: datetime | None = None) -> datetime:
         """A naive inner stamp as UTC; a year-less one (`parse_short`) takes the year nearest to the collector's stamp."""

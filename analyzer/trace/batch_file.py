@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+_NOTHING: dict[pa.DataType, pa.Array] = {}
+
 
 class BatchFile:
     """Takes batches, of any columns of one table."""
@@ -46,10 +48,22 @@ def holding(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def whole(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """`batch` in the columns of `schema`, NULL where it has none."""
+    """`batch` in the columns of `schema`, NULL where it has none; texts may be kept as a dictionary in it."""
     present = dict(zip(batch.schema.names, batch.columns, strict=True))
-    arrays = [present[f.name] if f.name in present else pa.nulls(batch.num_rows, f.type) for f in schema]
+    arrays = [_plain(present[f.name]) if f.name in present else _nothing(f.type, batch.num_rows) for f in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _nothing(kind: pa.DataType, rows: int) -> pa.Array:
+    """Most columns of a table hold nothing in most batches: they share it."""
+    held = _NOTHING.get(kind)
+    if held is None or len(held) < rows:
+        held = _NOTHING[kind] = pa.nulls(rows, kind)
+    return held[:rows]
 
 
 def in_tables(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:

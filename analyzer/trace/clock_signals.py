@@ -74,8 +74,8 @@ def _from_requests(s: SourceRows, origins: set[str]) -> Iterator[Signal]:
     ).sort("arrival_ts")
     if rows.height < 2:
         return
-    arrival = _seconds(rows["arrival_ts"]) - s.stored_shift_s
-    ended = (_seconds(rows["finish_ts"]) - s.stored_shift_s) if rows["finish_ts"].count() else np.full(rows.height, np.nan)
+    arrival = _seconds(rows["arrival_ts"])
+    ended = _seconds(rows["finish_ts"]) if rows["finish_ts"].count() else np.full(rows.height, np.nan)
     by_length = arrival + rows["e2e_s"].cast(pl.Float64).to_numpy()
     end = np.where(np.isnan(ended), by_length, ended)
     # one that failed without a time was not in the server for long
@@ -93,7 +93,7 @@ def _summed(frames: Mapping[str, pl.DataFrame], s: SourceRows) -> Iterator[Signa
             continue
         wide = frame.pivot("rank", index="ts", values="value").sort("ts").with_columns(pl.exclude("ts").forward_fill())
         total = wide.select("ts", pl.sum_horizontal(pl.exclude("ts"), ignore_nulls=False).alias("value"))
-        made[name] = Signal(name, _seconds(total["ts"]) - s.stored_shift_s, total["value"].cast(pl.Float64).to_numpy(), _HOLD_S)
+        made[name] = Signal(name, _seconds(total["ts"]), total["value"].cast(pl.Float64).to_numpy(), _HOLD_S)
     if "running" in made and "waiting" in made and np.array_equal(made["running"].ts, made["waiting"].ts):
         running, waiting = made["running"], made["waiting"]
         made["load"] = Signal("load", running.ts, running.value + waiting.value, _HOLD_S)

@@ -13,16 +13,31 @@ from typing import Any
 from analyzer import __version__
 from analyzer.errors import ExitCode, KvpmError, NothingUsableError
 
-FORMAT_VERSION = 1
+# 2: a table of a source may have several files, and a source a place from which reading goes on
+FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 
 
 @dataclass(slots=True)
 class StoredFile:
-    """One Parquet file: its path below the trace, and its rows."""
+    """One Parquet file: its path below the trace, and its rows. `tail`: they are read again, and replaced, once the source has grown."""
 
     path: str
     rows: int
+    tail: bool = False
+
+
+@dataclass(slots=True)
+class ResumePoint:
+    """Where reading a source goes on once it has grown: behind `offset` bytes and `lines` lines, with what the reader named
+    `reader` knew there (the file `state` below the trace). `sample` tells those bytes again; `tool_version` read them."""
+
+    reader: str
+    offset: int
+    lines: int
+    sample: str
+    state: str = ""
+    tool_version: str = __version__
 
 
 @dataclass(slots=True)
@@ -31,7 +46,9 @@ class StoredSource:
     own clock), what the options of reading said (`read_with`), and the seconds that were added to its times (`offset_s`).
     `content_sha256` is of the unpacked bytes. `clock_assumed` and `year_assumed`: nothing told the zone or the year of
     its stamps. `number` is its own within the trace: the numbers of its metric series begin with it. `version` is a
-    store's mark of the content of a remote object, empty for anything else."""
+    store's mark of the content of a remote object, empty for anything else. `sample` is of the stored bytes, `content_size` and
+    `content_sample` of the unpacked ones; `sha256` and `content_sha256` are known for what was read in one go. `head` is of their
+    beginning. `placed` says of which servers and process lifetimes its rows are, as they are stored."""
 
     source_id: str
     path: str
@@ -48,7 +65,17 @@ class StoredSource:
     number: int = 0
     offset_s: float = 0.0
     version: str = ""
-    files: dict[str, StoredFile] = field(default_factory=dict)
+    sample: str | None = None
+    content_size: int | None = None
+    content_sample: str | None = None
+    head: str = ""
+    resume: ResumePoint | None = None
+    placed: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, list[StoredFile]] = field(default_factory=dict)
+
+    def rows_of(self, table: str) -> int:
+        """How many rows are stored of one table."""
+        return sum(f.rows for f in self.files.get(table, ()))
 
 
 @dataclass(slots=True)
@@ -64,8 +91,13 @@ class Manifest:
     options: dict[str, Any] = field(default_factory=dict)
     sources_file: str = "sources/sources.parquet"
 
+    def files_of(self, table: str) -> list[StoredFile]:
+        """All files of one table."""
+        return [f for s in self.sources for f in s.files.get(table, ())]
+
     def write(self, folder: Path) -> None:
         """Replace the manifest of `folder` in one step; what it names must be on disk by then."""
+        self.format_version = FORMAT_VERSION
         self.sources_file = sources_file(self.sources)
         text = json.dumps(asdict(self), indent=1, ensure_ascii=False, default=str)
         replace_file(folder / MANIFEST, text.encode("utf-8", "backslashreplace"))
@@ -112,8 +144,11 @@ def _source(document: dict[str, Any]) -> StoredSource:
     for column in ("first_ts", "last_ts"):
         if document["row"].get(column):
             document["row"][column] = datetime.fromisoformat(document["row"][column])
-    files = {table: StoredFile(**stored) for table, stored in document["files"].items()}
-    return StoredSource(**{**document, "files": files})
+    # format 1 had one file a table
+    lists = {table: stored if isinstance(stored, list) else [stored] for table, stored in document["files"].items()}
+    files = {table: [StoredFile(**f) for f in stored] for table, stored in lists.items()}
+    resume = ResumePoint(**document["resume"]) if document.get("resume") else None
+    return StoredSource(**{**document, "files": files, "resume": resume})
 
 
 def _unreadable(path: Path, why: str) -> KvpmError:

@@ -36,8 +36,8 @@ def store_metrics(
     identity: Identity,
     scratch: Path,
     shift: timedelta,
-) -> dict[str, StoredFile]:
-    """Write `series` and `samples` (fresh from a spool, or stored before) and return their files.
+) -> dict[str, list[StoredFile]]:
+    """Write `series` and `samples` (fresh from a spool, or stored before, on the source's own clock) and return their files.
 
     A series becomes one series for each process lifetime it has samples in. `shift` is added to all times.
     """
@@ -68,8 +68,8 @@ def store_metrics(
         at = rows.schema.get_field_index(name)
         rows = rows.set_column(at, rows.schema.field(at), column)
     return {
-        "series": write_table(folder, "series", source.source_id, rows),
-        "samples": StoredFile(publish(aside, folder, "samples", source.source_id), int(counts.sum())),
+        "series": [write_table(folder, "series", source.source_id, rows)],
+        "samples": [StoredFile(publish(aside, folder, "samples", source.source_id), int(counts.sum()))],
     }
 
 

@@ -72,7 +72,7 @@ class Trace:
         self.con = duckdb.connect(":memory:")
         self.con.execute("SET TimeZone = 'UTC'")
         self.con.execute(f"SET memory_limit = '{memory_limit}'")
-        stored = [f for s in self.manifest.sources for f in s.files.values()]
+        stored = [f for table in TABLES for f in self.manifest.files_of(table)]
         # of a small trace planning is most of the work: a second thread only waits, and what is computed once is planned once
         self._small = small = sum(f.rows for f in stored) <= SMALL_ROWS
         if small:
@@ -96,7 +96,7 @@ class Trace:
             if table.name == "sources":
                 files = [self.path / self.manifest.sources_file]
             else:
-                files = [self.path / s.files[table.name].path for s in self.manifest.sources if table.name in s.files]
+                files = [self.path / f.path for f in self.manifest.files_of(table.name)]
             make_table(self.con, table, files, in_memory)
 
     def use_buckets(self, bucket_s: int) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analyzer.trace.batch_file import in_tables
@@ -21,10 +20,13 @@ from analyzer.trace.identity import Identity
 from analyzer.trace.manifest import StoredFile
 from analyzer.trace.schema import TABLES, TS
 from analyzer.trace.sorting import sorted_batches
+from analyzer.trace.source_rows import later
 from analyzer.trace.store import ROW_GROUP, publish
 
 # These are different in each row, and next to the row before: half of a file otherwise, and a fourth of the time to write it.
 _RISING = {"ts": "DELTA_BINARY_PACKED", "record": "DELTA_BINARY_PACKED"}
+# So are these in most logs: a dictionary would be as long as the column.
+_MANY_VALUED = ("prompt_tps", "gen_tps", "kv_used_tokens")
 _SOONEST = np.iinfo(np.int64).min
 
 
@@ -38,14 +40,22 @@ def store_rows(
     identity: Identity,
     shift: timedelta,
     scratch: Path,
+    tail: bool = False,
 ) -> StoredFile | None:
     """Write the rows of one source to `table` and return the file; None when there are none.
 
     `in_order` says that they come as they are to be stored: by time and then by record. All times are written `shift` later.
     """
-    named = (_named(batch, source_id, identity, shift) for batch in batches if batch.num_rows)
+    named = (_named(batch, source_id, identity) for batch in later((b for b in batches if b.num_rows), shift))
+    return write_rows(folder, table, source_id, named, in_order=in_order, scratch=scratch, tail=tail)
+
+
+def write_rows(
+    folder: Path, table: str, source_id: str, batches: Iterable[pa.RecordBatch], *, in_order: bool, scratch: Path, tail: bool = False
+) -> StoredFile | None:
+    """Write rows that have their instance and run; as `store_rows`."""
     schema = TABLES[table].arrow
-    parts = in_tables(named if in_order else sorted_batches(named, schema, scratch), ROW_GROUP)
+    parts = in_tables(batches if in_order else sorted_batches(batches, schema, scratch), ROW_GROUP)
     first = next(parts, None)
     if first is None:
         return None
@@ -57,27 +67,23 @@ def store_rows(
         for part in chain((first,), parts):
             writer.write_table(part, ROW_GROUP)
             rows += part.num_rows
-    return StoredFile(publish(aside, folder, table, source_id), rows)
+    return StoredFile(publish(aside, folder, table, source_id), rows, tail)
 
 
 def _repeating(schema: pa.Schema) -> list[str]:
-    """Paths of the columns that are written as a dictionary of values: all but those that rise."""
+    """Paths of the columns that are written as a dictionary of values: all but those that hardly repeat."""
     paths: list[str] = []
     for column in schema:
         if pa.types.is_map(column.type):
             paths += [f"{column.name}.key_value.{part}" for part in ("key", "value")]
-        elif column.name not in _RISING:
+        elif column.name not in _RISING and column.name not in _MANY_VALUED:
             paths.append(column.name)
     return paths
 
 
-def _named(batch: pa.RecordBatch, source_id: str, identity: Identity, shift: timedelta) -> pa.RecordBatch:
-    """`batch` with instance and run_id filled in and all times `shift` later."""
+def _named(batch: pa.RecordBatch, source_id: str, identity: Identity) -> pa.RecordBatch:
+    """`batch` with instance and run_id filled in."""
     schema = batch.schema
-    if shift:
-        later = pa.scalar(shift, pa.duration("us"))
-        arrays = [pc.add(a, later) if pa.types.is_timestamp(a.type) else a for a in batch.columns]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
     streams = batch.column("stream").fill_null("").dictionary_encode()
     which = streams.indices.to_numpy()
     # rows without a time belong to the first run

@@ -298,7 +298,7 @@ SOURCES = Table(
         Column("version_max", TEXT, "", "Newest engine version known to print such lines."),
         Column("version_from", TEXT, "", "`stated` by a line or `inferred` from the shape of lines."),
         Column("bytes", INT, "bytes", "Size on disk."),
-        Column("sha256", TEXT, "", "Hash of the stored bytes; NULL for standard input."),
+        Column("sha256", TEXT, "", "Hash of the stored bytes; NULL for standard input, and for what was read in several goes as it grew."),
         Column("lines", INT, "lines", "Lines read; the next four add up to it."),
         Column("matched_lines", INT, "lines", "A format took them."),
         Column("ignored_lines", INT, "lines", "Known, and of no use here (access lines, banners)."),

@@ -17,7 +17,7 @@ _BATCH_ROWS = 20_000
 
 
 class Spool:
-    """One source's rows, table by table."""
+    """One source's rows, table by table. `tail` has those that are read again once the source has grown, when a reader asked for it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -26,6 +26,12 @@ class Spool:
         self._files: dict[str, BatchFile] = {}
         self._last: dict[str, tuple[int, int] | None] = {}
         self.counts: dict[str, int] = {}
+        self.tail: Spool | None = None
+
+    def begin_tail(self) -> Spool:
+        """A spool of its own for the rows from here on."""
+        self.tail = Spool(self._folder / "tail")
+        return self.tail
 
     def add(self, table: str, row: dict[str, Any]) -> None:
         """Take one row: columns of the schema; missing ones are NULL."""
@@ -74,11 +80,15 @@ class Spool:
         """Write what is left."""
         for table in {*self._rows, *self._files}:
             self.close_table(table)
+        if self.tail is not None:
+            self.tail.close()
 
     def move(self, folder: Path) -> None:
         """Look for the rows in another folder from now on, where their files are by now; the spool is closed."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
+        if self.tail is not None:
+            self.tail.move(folder / "tail")
 
     def drop(self) -> None:
         """Forget all rows; the spool is closed."""
@@ -86,6 +96,8 @@ class Spool:
             path.unlink()
         self.counts.clear()
         self._last.clear()
+        if self.tail is not None:
+            self.tail.drop()
 
     def batches(self, table: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of `table` again, all columns or some, after `close`."""

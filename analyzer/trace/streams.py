@@ -66,6 +66,19 @@ class Stream:
             spans={k: (datetime.fromisoformat(a), datetime.fromisoformat(b)) for k, (a, b) in document["spans"].items()},
         )
 
+    def state(self) -> dict[str, Any]:
+        """What `to_json` gives, and what only the reader needs to go on."""
+        heard = [[m.last_ts.isoformat() if m.last_ts else None, m.last_record] for m in self.marks]
+        return self.to_json() | {"heard": heard}
+
+    @staticmethod
+    def from_state(document: dict[str, Any]) -> Stream:
+        """The inverse of `state`."""
+        stream = Stream.from_json(document)
+        for mark, (ts, record) in zip(stream.marks, document["heard"], strict=True):
+            mark.last_ts, mark.last_record = datetime.fromisoformat(ts) if ts else None, record
+        return stream
+
     def moved(self, by: timedelta) -> Stream:
         """The same with all times `by` later."""
         if not by:

@@ -265,6 +265,22 @@ def test_ingest_adds_and_force_makes_anew(kvpm: Run) -> None:
     assert json.loads(kvpm("sql", "a.kvtrace", "SELECT count(*) AS n FROM sources", "--json")[1]) == [{"n": 1}]
 
 
+def test_compact_makes_few_files_of_many(kvpm: Run, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    line = "[2026-03-10 12:00:00] Decode batch, #running-req: 4, #token: 900, token usage: 0.09, cuda graph: True, #queue-req: 0\n"
+    for _ in range(2):
+        with log.open("a") as handle:
+            handle.write(line * 4000)
+        assert kvpm("ingest", str(log), "-o", "a.kvtrace")[0] == 0
+    assert len(list((tmp_path / "a.kvtrace" / "scheduler").iterdir())) == 3
+    code, out, _ = kvpm("compact", "a.kvtrace")
+    assert (code, out) == (0, "a.kvtrace: 2 files of 1 input\n")
+    assert json.loads(kvpm("sql", "a.kvtrace", "SELECT count(*) AS n FROM scheduler", "--json")[1]) == [{"n": 8000}]
+    code, _, err = kvpm("compact", str(tmp_path))
+    assert code == 3
+    assert "is no stored trace" in err
+
+
 @pytest.mark.parametrize("harm", ["gone", "cut"])
 def test_a_damaged_trace(kvpm: Run, tmp_path: Path, harm: str) -> None:
     kvpm("ingest", str(L1_LOG), "-o", "a.kvtrace")

@@ -67,7 +67,7 @@ def rows(trace: Path, sql: str) -> list[tuple[Any, ...]]:
     manifest = read_manifest(trace)
     with duckdb.connect(":memory:") as con:
         for table in TABLES.values():
-            files = [trace / s.files[table.name].path for s in manifest.sources if table.name in s.files]
+            files = [trace / f.path for f in manifest.files_of(table.name)]
             make_table(con, table, [trace / manifest.sources_file] if table.name == "sources" else files)
         return con.execute(sql).fetchall()
 

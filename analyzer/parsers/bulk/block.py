@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
+from analyzer.parsers.bulk.aside import Plain
 from analyzer.parsers.bulk.book import Book, Family
 from analyzer.parsers.bulk.columns import Many, RowColumns, read_values
-from analyzer.parsers.bulk.lines import Ints, Lines, Mask
-from analyzer.parsers.bulk.moments import Moment
+from analyzer.parsers.bulk.lines import Ints, Lines, Mask, Text
+from analyzer.parsers.bulk.moments import NO_TIME, Moment
 from analyzer.parsers.bulk.outcome import Outcome
 from analyzer.parsers.bulk.shape import Shape
 from analyzer.sources.pieces import IGNORED, MATCHED, NO_FILE, UNMATCHED, LineCounts
 from analyzer.sources.records import MAX_PIECES, MIN_WIDTH
 from analyzer.sources.timestamps import MICROSECOND
 
-_RETURN = 13
 # So many variants of one family are looked for in a block: beyond that they are as many as its lines.
 _MOST_KEYS = 200
-NO_TIME = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class BlockRead:
 
 def read_block(data: bytes, book: Book, source_id: str) -> BlockRead:
     """Read `data`, which ends with a newline and begins with a line that goes on nothing."""
-    return _Block(Lines(data), book, source_id).read()
+    return _Block(Text(data), book, source_id).read()
 
 
 def everything_left(data: bytes) -> BlockRead:
@@ -130,31 +129,42 @@ def _kind(shape: Shape) -> Kind:
 
 
 class _Block:
-    def __init__(self, lines: Lines, book: Book, source_id: str) -> None:
-        self._lines = lines
+    def __init__(self, text: Text, book: Book, source_id: str) -> None:
+        self._text = text
         self._book = book
-        size = len(lines)
-        skeletons = lines.skeletons.to_pylist()
-        foreign = book.foreign(skeletons)
+        self._source_id = source_id
+        size = self._size = len(text)
+        self._width: Ints = text.widths()
+        aside = book.sieve.part(text)
         # by line: what is known without context
-        self._foreign: Mask = foreign[lines.code]
-        blank = np.array([not s.strip(b"\r\n") for s in skeletons], np.bool_)
-        numeric = np.array([not s.strip(b"., \r\n") for s in skeletons], np.bool_)
-        runs = lines.first_run[1:] - lines.first_run[:-1]
-        empty = blank[lines.code] & (runs == 0)
-        self._continues: Mask = ~empty
-        self._only_number: Mask = numeric[lines.code] & ~empty
-        self._goes_on: Mask = ~self._foreign
-        self._ends_in_number: Mask = ~self._foreign
+        self._foreign: Mask = np.zeros(size, np.bool_) if aside is None else aside.foreign
+        self._plain: list[Plain] = [] if aside is None else [part for part in aside.plain if len(part.at)]
         self._done: Mask = self._foreign.copy()
-        self._skeletons = skeletons
+        self._continues: Mask = self._width > 0
+        for part in self._plain:
+            self._done[part.at] = True
+            self._continues[part.at] = False
+        self._only_number: Mask = np.zeros(size, np.bool_) if aside is None else aside.only_number
+        # the others, and the number of each in the text
+        self._lines = Lines(text.data if aside is None else aside.data)
+        self._at: Ints = np.arange(size) if aside is None else aside.rest
+        self._skeletons = self._lines.skeletons.to_pylist()
+        self._look()
+        self._goes_on: Mask = ~self._done
+        self._ends_in_number: Mask = ~self._done
         self._left: Mask = np.zeros(size, np.bool_)
         self._parts: list[_Part] = []
-        self._source_id = source_id
-        self._size = size
-        # without a carriage return, as the line-by-line reader measures
-        returned = np.frombuffer(lines.data, np.uint8)[np.maximum(lines.ends - 1, 0)] == _RETURN
-        self._width: Ints = lines.ends - lines.begins - (returned & (lines.ends > lines.begins))
+
+    def _look(self) -> None:
+        """What the skeletons tell of the lines that were not put aside."""
+        lines, skeletons = self._lines, self._skeletons
+        self._strange: Mask = self._book.foreign(skeletons)[lines.code]
+        blank = np.array([not s.strip(b"\r\n") for s in skeletons], np.bool_)
+        numeric = np.array([not s.strip(b"., \r\n") for s in skeletons], np.bool_)
+        empty = blank[lines.code] & (lines.first_run[1:] == lines.first_run[:-1])
+        self._foreign[self._at] = self._done[self._at] = self._strange
+        self._continues[self._at] = ~empty
+        self._only_number[self._at] = numeric[lines.code] & ~empty
 
     def read(self) -> BlockRead:
         """The block as it can be read without what stands around it."""
@@ -166,7 +176,7 @@ class _Block:
     def _families(self) -> Iterator[tuple[Family, Ints, Ints]]:
         """(family, its lines, the first of its digit runs in each) of all lines of a skeleton that an engine may have written."""
         lines = self._lines
-        rest = np.flatnonzero(~self._foreign)
+        rest = np.flatnonzero(~self._strange)
         order = rest[np.argsort(lines.code[rest], kind="stable")]
         codes = lines.code[order]
         edges = np.flatnonzero(np.diff(codes, prepend=-1, append=-1))
@@ -195,7 +205,7 @@ class _Block:
             key = family.key(runs)
             shape = family.variants.get(key)
             if shape is None and family.is_worth_learning(key, int(fits.sum())):
-                family.learn(lines.text(example))
+                self._book.sieve.learn(family.learn(lines.text(example)))
                 continue
             if shape is not None and shape.bulk:
                 self._use(shape, at[left[fits]], first[left[fits]])
@@ -205,6 +215,7 @@ class _Block:
         """Read these lines by their shape, but those with a stamp or number that it cannot be sure of."""
         lines, told = self._lines, shape.told
         assert told is not None
+        at = self._at[at]
         good = self._width[at] >= MIN_WIDTH
         for run in set(range(len(shape.runs))) - {*shape.same, *shape.long}:
             good &= lines.run_lengths[first + run] <= shape.most_digits
@@ -250,7 +261,7 @@ class _Block:
                     break
 
     def _is_ascii(self, line: int) -> bool:
-        return self._lines.raw(line).isascii()
+        return self._text.raw(line).isascii()
 
     def _result(self) -> BlockRead:
         counts = LineCounts(lines=self._size - int(self._left.sum()), other=int((self._foreign & ~self._left).sum()))
@@ -269,6 +280,12 @@ class _Block:
             kinds.append(_kind(part.shape))
             if told.is_row:
                 rows.take(part.shape, part.at, part.values)
+        for plain in self._plain:
+            counts.ignored += len(plain.at)
+            parts.append((plain.at, np.full(len(plain.at), len(kinds)), plain.inner_us, np.full(len(plain.at), NO_TIME)))
+            kinds.append(replace(_kind(plain.shape), asks_to_infer=plain.asks))
+        aside = sum(len(p.at) for p in self._parts if p.shape.plain) + sum(len(p.at) for p in self._plain)
+        self._book.sieve.weigh(aside + int(self._foreign.sum()), self._size)
         at, kind, inner, outer = (np.concatenate(p) for p in zip(*parts, strict=True)) if parts else (np.zeros(0, np.int64),) * 4
         order = np.argsort(at, kind="stable")
         return BlockRead(
@@ -280,4 +297,4 @@ class _Block:
         lines = np.flatnonzero(self._left)
         for stretch in np.split(lines, np.flatnonzero(np.diff(lines) > 1) + 1):
             if len(stretch):
-                yield [(line, self._lines.raw(line)) for line in stretch.tolist()]
+                yield [(line, self._text.raw(line)) for line in stretch.tolist()]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyzer.formats.load import registry
+from analyzer.parsers.bulk.aside import Sieve
 from analyzer.parsers.bulk.lines import Ints
 from analyzer.parsers.bulk.shape import Shape, learn
 
@@ -64,7 +65,7 @@ class Family:
 
 
 class Book:
-    """All families by skeleton and gaps between numbers."""
+    """All families by skeleton and gaps between numbers; `sieve` puts lines aside that need no look."""
 
     def __init__(self) -> None:
         self._families: dict[tuple[bytes, bytes], Family] = {}
@@ -72,6 +73,7 @@ class Book:
         # without the digits, as the skeletons are
         literals = [re.escape(re.sub("[0-9]", "", t)) for t in registry().tell_tales]
         self._tells = "|".join((*literals, _LOOK))
+        self.sieve = Sieve()
 
     @property
     def is_full(self) -> bool:

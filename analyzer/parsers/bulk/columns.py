@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analyzer.formats.model import LineFormat
 from analyzer.formats.values import DECIMAL_SHIFT, EXACT_DIGITS, Value, read_text
 from analyzer.parsers.bulk.lines import Ints, Lines, Mask
+from analyzer.parsers.bulk.outcome import Outcome
 from analyzer.parsers.bulk.shape import Shape, Slot, most_places_of
 from analyzer.parsers.plausible import is_plausible, most_of
 from analyzer.trace.schema import TABLES
@@ -96,131 +98,148 @@ def _plausible(column: str, many: Many) -> Mask:
     return believed
 
 
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Rows of one shape, and where they stand among all rows of their table."""
+
+    shape: Shape
+    rows: Ints
+    values: list[Many]
+
+    @property
+    def told(self) -> Outcome:
+        assert self.shape.told is not None
+        return self.shape.told
+
+    @property
+    def format(self) -> LineFormat:
+        assert self.told.format is not None
+        return self.told.format
+
+
 class RowColumns:
     """Rows of several shapes on their way into one batch per table, in line order."""
 
     def __init__(self, source_id: str) -> None:
         self._source_id = source_id
-        self._groups: dict[str, list[tuple[Shape, Ints, list[Many]]]] = {}
+        self._taken: dict[str, list[tuple[Shape, Ints, list[Many]]]] = {}
 
     def take(self, shape: Shape, at: Ints, values: list[Many]) -> None:
         """Rows of one shape: the number of each line, and the values of the shape's slots."""
         assert shape.told is not None
         assert shape.told.format is not None
-        self._groups.setdefault(shape.told.format.table, []).append((shape, at, values))
+        self._taken.setdefault(shape.told.format.table, []).append((shape, at, values))
 
     def batches(self) -> dict[str, pa.RecordBatch]:
         """The rows by table, in the columns that hold something; the caller adds those that it knows better (ts, outer_ts)."""
-        return {table: self._batch(table, groups) for table, groups in self._groups.items()}
+        return {table: self._batch(table, taken) for table, taken in self._taken.items()}
 
-    def _batch(self, table: str, groups: list[tuple[Shape, Ints, list[Many]]]) -> pa.RecordBatch:
-        record = np.concatenate([at for _, at, _ in groups])
+    def _batch(self, table: str, taken: list[tuple[Shape, Ints, list[Many]]]) -> pa.RecordBatch:
+        record = np.concatenate([at for _, at, _ in taken])
         order = np.argsort(record, kind="stable")
-        in_order = bool((np.diff(order) > 0).all())
-        arrays = {}
+        rank = np.empty(len(record), np.int64)
+        rank[order] = np.arange(len(record))
+        ends = np.cumsum([len(at) for _, at, _ in taken])[:-1]
+        groups = [_Group(shape, rows, values) for (shape, _, values), rows in zip(taken, np.split(rank, ends), strict=True)]
+        arrays: dict[str, pa.Array] = {"record": pa.array(record[order])}
         for column in TABLES[table].arrow:
-            if column.name == "record":
-                array: pa.Array | None = pa.array(record)
-            elif column.name == "extra":
-                array = _extras(groups, column.type)
+            if column.name == "extra":
+                array = _extras(groups, len(record))
             elif table == "events" and column.name == "text":
-                array = pa.array([text for shape, at, values in groups for text in _sentences(shape, len(at), values)], column.type)
-            else:
+                array = _sentences(groups, len(record))
+            elif column.name not in arrays:
                 array = self._column(column, groups, len(record))
             if array is not None:
-                arrays[column.name] = array if in_order else array.take(pa.array(order))
-        return pa.RecordBatch.from_pydict(arrays, schema=pa.schema([TABLES[table].arrow.field(name) for name in arrays]))
+                arrays.setdefault(column.name, array)
+        kinds = {f.name: f.type for f in TABLES[table].arrow}
+        schema = pa.schema([(name, a.type if pa.types.is_dictionary(a.type) else kinds[name]) for name, a in arrays.items()])
+        return pa.RecordBatch.from_pydict(arrays, schema=schema)
 
-    def _column(self, column: pa.Field, groups: list[tuple[Shape, Ints, list[Many]]], size: int) -> pa.Array | None:
+    def _column(self, column: pa.Field, groups: list[_Group], size: int) -> pa.Array | None:
         """One column over all shapes: a constant, a slot's values or NULL in each; None for one that is NULL in all."""
-        parts = [self._of(shape, column.name, values) for shape, _, values in groups]
+        parts = [self._of(group, column.name) for group in groups]
         if all(p is None for p in parts):
             return None
         if pa.types.is_string(column.type) or pa.types.is_boolean(column.type):
-            return _chosen(parts, groups, column.type)
+            return _chosen(parts, groups, column.type, size)
         kind = np.float64 if pa.types.is_floating(column.type) else np.int64
         numbers = np.zeros(size, kind)
-        missing = np.ones(size, np.bool_)
-        begin = 0
-        for part, (_, at, _) in zip(parts, groups, strict=True):
-            end = begin + len(at)
+        missing = np.zeros(size, np.bool_)
+        for part, group in zip(parts, groups, strict=True):
             if isinstance(part, Many):
-                numbers[begin:end] = part.numbers if part.choices is None else np.array(part.choices, kind)[part.numbers]
+                numbers[group.rows] = part.numbers if part.choices is None else np.array(part.choices, kind)[part.numbers]
             elif part is not None:
-                numbers[begin:end] = part
-            missing[begin:end] = part is None
-            begin = end
+                numbers[group.rows] = part
+            else:
+                missing[group.rows] = True
         return pa.array(numbers, mask=missing if missing.any() else None).cast(column.type)
 
-    def _of(self, shape: Shape, column: str, values: list[Many]) -> Many | Value | None:
-        told = shape.told
-        assert told is not None
-        assert told.format is not None
-        for slot, many in zip(shape.slots, values, strict=True):
+    def _of(self, group: _Group, column: str) -> Many | Value | None:
+        told = group.told
+        for slot, many in zip(group.shape.slots, group.values, strict=True):
             if slot.column == column:
                 return many
         if column in told.values:
             return told.values[column]
-        fixed: dict[str, Value | None] = {"source_id": self._source_id, "engine": told.format.engine, "stream": told.wrap.origin}
-        if told.format.table == "events":
+        fixed: dict[str, Value | None] = {"source_id": self._source_id, "engine": group.format.engine, "stream": told.wrap.origin}
+        if group.format.table == "events":
             fixed |= {"pid": told.head.pid, "reported_by": told.head.tags or told.head.proc or None}
         return told.head.ranks.get(column, fixed.get(column))
 
 
-def _sentences(shape: Shape, size: int, values: list[Many]) -> list[str]:
-    """What each of the `size` events of one shape says."""
-    assert shape.told is not None
-    assert shape.told.format is not None
-    form, fixed = shape.told.format, shape.told.values
-    slots = {slot.column: many.listed() for slot, many in zip(shape.slots, values, strict=True) if f"{{{slot.column}}}" in form.text}
-    if not slots:
-        return [form.sentence(fixed)] * size
-    return [form.sentence(fixed | dict(zip(slots, row, strict=True))) for row in zip(*slots.values(), strict=True)]
+def _sentences(groups: list[_Group], size: int) -> pa.Array:
+    """What each event says."""
+    texts = [""] * size
+    for group in groups:
+        form, fixed = group.format, group.told.values
+        slots = {s.column: many.listed() for s, many in zip(group.shape.slots, group.values, strict=True) if f"{{{s.column}}}" in form.text}
+        rows = group.rows.tolist()
+        said = [dict(zip(slots, row, strict=True)) for row in zip(*slots.values(), strict=True)] if slots else [{}] * len(rows)
+        for row, values in zip(rows, said, strict=True):
+            texts[row] = form.sentence(fixed | values)
+    return pa.array(texts, pa.string())
 
 
-def _chosen(parts: list[Many | Value | None], groups: list[tuple[Shape, Ints, list[Many]]], kind: pa.DataType) -> pa.Array:
-    """A column of texts or truths, each written once."""
+def _chosen(parts: list[Many | Value | None], groups: list[_Group], kind: pa.DataType, size: int) -> pa.Array:
+    """A column of truths, or of texts as a dictionary, each written once."""
     choices: list[Value | None] = []
-    index: list[Ints] = []
-    for part, (_, at, _) in zip(parts, groups, strict=True):
+    index = np.empty(size, np.int32)
+    for part, group in zip(parts, groups, strict=True):
         if isinstance(part, Many):
             which, given = part.texts() if part.choices is None else (part.numbers, part.choices)
-            index.append(which + len(choices))
+            index[group.rows] = which + len(choices)
             choices += given
         else:
-            index.append(np.full(len(at), len(choices)))
+            index[group.rows] = len(choices)
             choices.append(part)
-    return pa.array(choices, kind).take(pa.array(np.concatenate(index)))
+    values = pa.array(choices, kind)
+    if not pa.types.is_string(kind):
+        return values.take(pa.array(index))
+    missing = np.array([c is None for c in choices], np.bool_)[index]
+    return pa.DictionaryArray.from_arrays(pa.array(index, mask=missing if missing.any() else None), values)
 
 
-def _extras(groups: list[tuple[Shape, Ints, list[Many]]], kind: pa.DataType) -> pa.Array | None:
+def _extras(groups: list[_Group], size: int) -> pa.Array | None:
     """The map column: the keys of a shape are the same in all its rows; rows without any are NULL, and None is where all are."""
+    widths = np.zeros(size, np.int32)
+    for group in groups:
+        widths[group.rows] = len(group.told.extra)
+    if not widths.any():
+        return None
+    offsets = np.zeros(size + 1, np.int32)
+    np.cumsum(widths, out=offsets[1:])
     keys: list[str] = []
     items: list[str] = []
-    key_index: list[Ints] = []
-    item_index: list[Ints] = []
-    sizes: list[Ints] = []
-    for shape, at, values in groups:
-        assert shape.told is not None
-        slots = {s.column[6:]: many for s, many in zip(shape.slots, values, strict=True) if s.column.startswith("extra.")}
-        width = len(shape.told.extra)
-        sizes.append(np.full(len(at), width))
-        if not width:
-            continue
-        index = np.empty((len(at), width), np.int64)
-        for place, (key, fixed) in enumerate(shape.told.extra.items()):
-            which, texts = slots[key].texts() if key in slots else (np.zeros(len(at), np.int64), [fixed])
-            index[:, place] = which + len(items)
+    key_index, item_index = np.empty((2, offsets[-1]), np.int32)
+    for group in groups:
+        slots = {s.column[6:]: many for s, many in zip(group.shape.slots, group.values, strict=True) if s.column.startswith("extra.")}
+        for place, (key, fixed) in enumerate(group.told.extra.items()):
+            at = offsets[group.rows] + place
+            which, texts = slots[key].texts() if key in slots else (0, [fixed])
+            key_index[at] = len(keys)
+            item_index[at] = which + len(items)
+            keys.append(key)
             items += texts
-        key_index.append(np.tile(np.arange(width) + len(keys), len(at)))
-        item_index.append(index.ravel())
-        keys += shape.told.extra
-    size = np.concatenate(sizes)
-    if not keys:
-        return None
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(size)))
     # an offset that is NULL makes a row that is NULL
-    starts = pa.array(offsets.astype(np.int32), mask=np.append(size == 0, False) if (size == 0).any() else None)
-    of_key = pa.array(keys, pa.string()).take(pa.array(np.concatenate(key_index)))
-    of_item = pa.array(items, pa.string()).take(pa.array(np.concatenate(item_index)))
-    return pa.MapArray.from_arrays(starts, of_key, of_item)
+    starts = pa.array(offsets, mask=np.append(widths == 0, False) if (widths == 0).any() else None)
+    return pa.MapArray.from_arrays(starts, pa.array(keys).take(pa.array(key_index)), pa.array(items).take(pa.array(item_index)))

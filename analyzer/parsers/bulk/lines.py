@@ -20,27 +20,58 @@ _DIGITS = b"0123456789"
 _NO_DIGITS = bytes(set(range(256)) - set(_DIGITS))
 # A number of more digits may be more than an array holds.
 MOST_DIGITS = 16
-_NEWLINE, _ZERO = 10, 48
+_NEWLINE, _RETURN, _ZERO = 10, 13, 48
 
 
-class Lines:
-    """The lines of `data`, which ends with a newline.
+class Text:
+    """The lines of `data`, which ends with a newline if it is not empty.
 
-    `begins` and `ends` are byte offsets of each line, without its newline; `first_run` the number of digit runs
-    before it (one more entry than lines); `run_begins` and `run_ends` the byte offsets of all digit runs.
-    `code` is the number of each line's skeleton in `skeletons`.
+    `begins` and `ends` are byte offsets of each line, without its newline.
     """
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        text = np.frombuffer(data, np.uint8)
-        newlines = np.flatnonzero(text == _NEWLINE)
-        self.ends: Ints = newlines
-        self.begins: Ints = np.concatenate((np.zeros(1, np.int64), newlines[:-1] + 1))
+        self.bytes = np.frombuffer(data, np.uint8)
+        self.ends: Ints = np.flatnonzero(self.bytes == _NEWLINE)
+        self.begins: Ints = np.concatenate((np.zeros(1, np.int64), self.ends[:-1] + 1))[: len(self.ends)]
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def widths(self) -> Ints:
+        """The bytes of each line, without a carriage return at its end: as the line-by-line reader measures."""
+        widths = self.ends - self.begins
+        widths -= (widths > 0) & (self.bytes[np.maximum(self.ends - 1, 0)] == _RETURN)
+        return widths
+
+    def raw(self, line: int) -> bytes:
+        """The bytes of one line, without its newline."""
+        return self.data[self.begins[line] : self.ends[line]]
+
+    def text(self, line: int) -> str:
+        """One line as the readers get it: bytes that are no UTF-8 as surrogate escapes, no carriage return at its end."""
+        return self.raw(line).decode("utf-8", "surrogateescape").removesuffix("\r")
+
+    def array(self) -> pa.LargeBinaryArray:
+        """The lines, each with its newline, as an Arrow array over `data`."""
+        offsets = np.concatenate((self.begins, self.ends[-1:] + 1))
+        return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(self), [None, pa.py_buffer(offsets), pa.py_buffer(self.data)])
+
+
+class Lines(Text):
+    """Lines with the numbers in them.
+
+    `first_run` is the number of digit runs before a line (one more entry than lines); `run_begins` and `run_ends` are the
+    byte offsets of all digit runs. `code` is the number of each line's skeleton in `skeletons`.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        text, newlines = self.bytes, self.ends
         digit = (text - np.uint8(_ZERO)) < 10
         # the last byte is a newline: every run of digits has an end
         edge = np.empty(len(text), np.bool_)
-        edge[0] = digit[0]
+        edge[:1] = digit[:1]
         np.not_equal(digit[1:], digit[:-1], out=edge[1:])
         edges = np.flatnonzero(edge)
         self.run_begins: Ints = edges[0::2]
@@ -54,17 +85,6 @@ class Lines:
         encoded = _skeletons(data, len(newlines)).dictionary_encode()
         self.code: npt.NDArray[np.int32] = encoded.indices.to_numpy()
         self.skeletons: pa.LargeBinaryArray = encoded.dictionary
-
-    def __len__(self) -> int:
-        return len(self.ends)
-
-    def raw(self, line: int) -> bytes:
-        """The bytes of one line, without its newline."""
-        return self.data[self.begins[line] : self.ends[line]]
-
-    def text(self, line: int) -> str:
-        """One line as the readers get it: bytes that are no UTF-8 as surrogate escapes, no carriage return at its end."""
-        return self.raw(line).decode("utf-8", "surrogateescape").removesuffix("\r")
 
     def runs_of(self, line: int) -> tuple[str, ...]:
         """The digit runs of one line."""

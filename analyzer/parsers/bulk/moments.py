@@ -23,6 +23,9 @@ _PARTS = (
     re.compile(r"(?P<month>[A-Z][a-z]{2}) +(?P<d>\d{1,2}) (?P<H>\d\d):(?P<M>\d\d):(?P<S>\d\d)(?:\.(?P<f>\d{1,6}))?"),
 )  # fmt: skip
 
+# What stands for a stamp that is not there, or is no time.
+NO_TIME = np.iinfo(np.int64).min
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:

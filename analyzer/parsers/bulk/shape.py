@@ -56,7 +56,9 @@ class Shape:
     """How all lines of one shape are read.
 
     `same` are runs that have to be as in the line it was learned from, `long` those that have to be as long.
-    `told` is what was made of that line; a shape that is not `bulk` is read line by line.
+    `told` is what was made of that line; a shape that is not `bulk` is read line by line. `plain` is an expression in RE2's
+    syntax for such lines, newline included, where nothing but their stamp is kept and nothing around them matters; `stamp_at` is
+    where that stands in all of them.
     """
 
     runs: tuple[str, ...]
@@ -67,6 +69,8 @@ class Shape:
     inner: Moment | None = None
     outer: Moment | None = None
     slots: tuple[Slot, ...] = field(default=())
+    plain: str = ""
+    stamp_at: tuple[int, int] | None = None
 
     @property
     def most_digits(self) -> int:
@@ -107,17 +111,23 @@ def _learn(text: str, like: Shape | None) -> Shape:
     else:
         line.same, line.long, line.moves_outer = set(like.same), set(like.long), list(like.outer.runs.values()) if like.outer else []
     run_at = {begin: number for number, (begin, _) in enumerate(spans)}
-    inner = outer = None
+    inner = outer = stamp_at = None
     if told.inner:
         begin = _only_place(text, told.inner)
-        inner = moment_in(text, begin, begin + len(told.inner), run_at) if begin is not None else None
+        if begin is not None:
+            stamp_at = begin, begin + len(told.inner)
+            inner = moment_in(text, *stamp_at, run_at)
     if told.outer is not None and line.moves_outer:
         place = find_moment(text, spans[line.moves_outer[0]][0], (told.wrap.outer, told.wrap.outer_naive))
         outer = moment_in(text, *place, run_at) if place else None
     if (told.inner and inner is None) or (told.outer is not None and outer is None) or (told.is_row and not (inner or outer)):
         return Shape(runs, False, told)
     slots = line.slots(run_at) if told.is_row else ()
-    shape = Shape(runs, True, told, tuple(sorted(line.same)), tuple(sorted(line.long)), inner, outer, slots or ())
+    same, long = tuple(sorted(line.same)), tuple(sorted(line.long))
+    plain = ""
+    if _is_plain(told) and (stamp_at is None or line.stands_still(stamp_at[1])):
+        plain = line.expression()
+    shape = Shape(runs, True, told, same, long, inner, outer, slots or (), plain, stamp_at)
     return shape if slots is not None and line.holds(shape) else Shape(runs, False, told)
 
 
@@ -133,6 +143,14 @@ def _may_be_read(told: Outcome) -> bool:
     if form.table == "scheduler" and not all(is_plausible(column, value) for column, value in told.values.items()):
         return False
     return form.table in ROW_TABLES and form.role in ("", "serving")
+
+
+def _is_plain(told: Outcome) -> bool:
+    """True when lines of this kind are counted, nothing but their stamp is kept, and no neighbour can be a part of their record."""
+    form = told.format
+    if form is None or form.table != "ignored" or form.engine != "any" or told.features or told.wrap.wrappers or told.wrap.origin:
+        return False
+    return not (told.may_go_on or told.continues or told.ends_in_number or told.only_number or told.head.pid)
 
 
 def _same_format(told: Outcome, like: Shape) -> bool:
@@ -190,6 +208,22 @@ class _Varied:
 
     def _digits(self, size: int) -> str:
         return "".join(self._dice.choices("0123456789", k=size))
+
+    def stands_still(self, end: int) -> bool:
+        """True when what stands before that place is as long in all lines."""
+        return all(number in self.same or number in self.long for number, (begin, _) in enumerate(self._spans) if begin < end)
+
+    def expression(self) -> str:
+        """What finds lines of this shape, each with its newline."""
+        found = ["^"]
+        at = 0
+        for number, (begin, end) in enumerate(self._spans):
+            run = self._text[begin:end] if number in self.same else f"[0-9]{{{end - begin}}}"
+            if number not in self.same and number not in self.long:
+                run = "[0-9]+"
+            found += (re.escape(self._text[at:begin]), run)
+            at = end
+        return "".join((*found, re.escape(self._text[at:]), "\n"))
 
     def slots(self, run_at: dict[int, int]) -> tuple[Slot, ...] | None:
         """Where the values come from; None when a value cannot be followed to its place."""

@@ -58,13 +58,14 @@ class BlockReading:
 def read_blocks(
     chunks: Iterable[bytes], source_id: str, size: int = BLOCK, *, jobs: int = 1, alone: int = _ALONE
 ) -> Iterator[tuple[bytes, BlockRead]]:
-    """(bytes, what they hold) of all blocks in order; those behind the first `alone` are read by `jobs` processes, if there are more."""
+    """(bytes, what they hold) of all blocks in order; those behind the first `alone` are read by other processes, if `jobs` are more."""
     reading = BlockReading(source_id)
     parts = _parts(chunks, size)
     for part in parts if jobs == 1 else islice(parts, alone):
         yield part.data, reading(part)
     for first in parts:
-        for part, read in spread(reading, chain((first,), parts), jobs=jobs):
+        # this process has as much to do with what they hold as another with reading them
+        for part, read in spread(reading, chain((first,), parts), jobs=max(jobs - 1, 1)):
             yield part.data, read
 
 

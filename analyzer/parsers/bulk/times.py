@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from analyzer.parsers.bulk.block import NO_TIME
 from analyzer.parsers.bulk.lines import Ints, Mask
+from analyzer.parsers.bulk.moments import NO_TIME
 from analyzer.sources.timestamps import DAY_US, MICROSECOND, NO_YEAR, Clock, from_naive_us, near, replace_year, to_naive_us
 
 _YEARLESS_END = to_naive_us(datetime(NO_YEAR + 1, 1, 1))

@@ -28,7 +28,10 @@ def is_exposition(head: str) -> bool:
         lines.pop()
     moments = Moments(None)
     good = bad = sure = around = 0
-    for line in lines:
+    for number, line in enumerate(lines):
+        if good + len(lines) - number < _SURE_SHARE * (good + bad + len(lines) - number):
+            # nor would it be if all the others were
+            return False
         line = line.rstrip()
         if not line or ("{" not in line and moments.read(line) is not None):
             continue

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from analyzer.parsers.reader import Given, SourceRead
 from analyzer.parsers.request_records.fields import client_fields, known_keys, request_row
-from analyzer.parsers.request_records.jsonlines import Document, glance, json_records
+from analyzer.parsers.request_records.growing import growing_records
+from analyzer.parsers.request_records.jsonlines import Document, glance
 from analyzer.parsers.request_records.rows import Rows
 from analyzer.parsers.request_records.values import address
 
@@ -36,7 +37,7 @@ class ClientRecords:
         """One row a line."""
         servers = (address(client_fields(d).get("server", (None,))[0]) for d in glance(given.head).records)
         rows = Rows(given, self.name, "client", {s for s in servers if s})
-        for record, document in json_records(given.chunks, rows.read.counts, _is_record):
+        for record, document in growing_records(given, rows, _is_record):
             fields = client_fields(document)
             row = request_row(rows.values, fields, keep_text=rows.keep_text)
             rows.add(record, "client", row, rows.server(fields.get("server", (None, None))[0]))

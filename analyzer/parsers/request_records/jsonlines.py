@@ -147,17 +147,40 @@ def lines(blocks: Iterable[str]) -> Iterator[tuple[str, bool]]:
         yield end, False
 
 
+@dataclass(slots=True)
+class Stop:
+    """Between the last line that has an end and what stands behind it: `given` records came before, and `held` lines wait for the
+    rest of their record. `rest` is the number of bytes behind."""
+
+    given: int
+    held: int
+    rest: int
+
+
 def json_records(
-    chunks: Iterable[bytes], counts: LineCounts, is_record: Test, prefix: re.Pattern[str] | None = None
+    chunks: Iterable[bytes],
+    counts: LineCounts,
+    is_record: Test,
+    prefix: re.Pattern[str] | None = None,
+    *,
+    given: int = 0,
+    stop: Callable[[Stop], None] | None = None,
 ) -> Iterator[tuple[int, Document]]:
     """(record number, record) for each record that `is_record` knows; every line is counted in `counts`.
 
     The number is that of the line where it begins, or among several on one line its place in the file.
-    `prefix` is what may stand before the JSON on a line.
+    `prefix` is what may stand before the JSON on a line. `given` records stand before what `chunks` begins with. `stop` is called
+    once, when all lines with an end were taken.
     """
-    reader = _Reader(counts, is_record, prefix)
+    reader = _Reader(counts, is_record, prefix, given)
+    stopped = stop is None
     for line, terminated in _byte_lines(chunks):
+        if not terminated and stop is not None:
+            stop(reader.stop(len(line)))
+            stopped = True
         yield from reader.take(line, terminated)
+    if not stopped and stop is not None:
+        stop(reader.stop(0))
     reader.end()
 
 
@@ -178,7 +201,7 @@ def _byte_lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 
 class _Reader:
-    def __init__(self, counts: LineCounts, is_record: Test, prefix: re.Pattern[str] | None) -> None:
+    def __init__(self, counts: LineCounts, is_record: Test, prefix: re.Pattern[str] | None, given: int) -> None:
         self._counts = counts
         self._is_record = is_record
         self._prefix = prefix
@@ -186,7 +209,11 @@ class _Reader:
         self._before = re.compile(prefix.pattern.encode()) if prefix is not None else None
         self._held: list[str] = []
         self._depth = 0
-        self._given = 0
+        self._given = given
+
+    def stop(self, rest: int) -> Stop:
+        """Where it is."""
+        return Stop(self._given, len(self._held), rest)
 
     def take(self, line: bytes, terminated: bool) -> Iterable[tuple[int, Document]]:
         """The records that a line completes."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -9,6 +11,8 @@ from typing import Any
 from analyzer.parsers.arguments import argument_facts
 from analyzer.parsers.reader import Given, SourceRead
 from analyzer.parsers.request_records.values import Values, address
+from analyzer.parsers.resume import alive, plain
+from analyzer.sources.pieces import LineCounts
 from analyzer.trace.streams import Stream
 
 Row = dict[str, Any]
@@ -31,6 +35,39 @@ class Rows:
         self.values = Values(self.read.counts, given.options)
         self.keep_text = given.options.keep_text
         self.added = 0
+
+    def state(self) -> dict[str, Any]:
+        """What was learned, as plain JSON."""
+        read = self.read
+        return {
+            "several": self._several,
+            "origins": [[*where, origin] for where, origin in self._origins.items()],
+            "counts": asdict(read.counts),
+            "streams": [s.state() for s in read.streams.values()],
+            "engines": sorted(read.engines),
+            "span": plain({"first": read.first_ts, "last": read.last_ts}),
+            "clock": self.values.clock.state(),
+            "naive": self.values.naive,
+            "added": self.added,
+        }
+
+    def go_on(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        self._several = state["several"]
+        self._origins = {(host, port): origin for host, port, origin in state["origins"]}
+        span = alive(state["span"])
+        self.read = SourceRead(
+            format=self.read.format,
+            counts=LineCounts(**state["counts"]),
+            streams={s["origin"]: Stream.from_state(s) for s in state["streams"]},
+            engines=set(state["engines"]),
+            first_ts=span["first"],
+            last_ts=span["last"],
+        )
+        self.values = Values(self.read.counts, self._given.options)
+        self.values.clock.go_on(state["clock"])
+        self.values.naive = state["naive"]
+        self.added = state["added"]
 
     def server(self, url: object) -> str:
         """The stream of the server a record names; '' where it names none."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from analyzer.parsers.reader import Given, SourceRead
-from analyzer.parsers.request_records.jsonlines import Document, glance, json_records, parse_json
+from analyzer.parsers.request_records.growing import growing_records
+from analyzer.parsers.request_records.jsonlines import Document, glance, parse_json
 from analyzer.parsers.request_records.rows import Rows
 from analyzer.parsers.request_records.texts import find_prompt, text_columns
 from analyzer.parsers.request_records.values import finite, request_id
@@ -42,7 +43,7 @@ class SglangMetricsFile:
     def read(self, given: Given) -> SourceRead:
         """One row a line."""
         rows = Rows(given, self.name, "frontend")
-        for record, document in json_records(given.chunks, rows.read.counts, _is_record):
+        for record, document in growing_records(given, rows, _is_record):
             asked = document["request_parameters"]
             asked = parse_json(asked) if isinstance(asked, str) else asked
             asked = asked if isinstance(asked, dict) else {}

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from statistics import median
 from typing import Any
 
 from analyzer.parsers.reader import Given, SourceRead
-from analyzer.parsers.request_records.jsonlines import Document, glance, json_records
+from analyzer.parsers.request_records.growing import growing_records
+from analyzer.parsers.request_records.jsonlines import Document, glance
 from analyzer.parsers.request_records.rows import Row, Rows
 from analyzer.parsers.request_records.sglang_metrics_file import meta_extra
 from analyzer.parsers.request_records.texts import find_prompt, text_columns
 from analyzer.parsers.request_records.values import request_id
 from analyzer.parsers.requests_text import MAX_OPEN, meta_columns
+from analyzer.parsers.resume import MOST_WAITING, alive, plain
 from analyzer.sources.timestamps import parse_epoch, parse_iso
 
 # The logger's own stamp and ranks before the JSON.
@@ -47,11 +49,16 @@ class SglangRequestLog:
     def read(self, given: Given) -> SourceRead:
         """One row for each request, whichever of its events are there."""
         rows = Rows(given, self.name, "frontend")
-        records = json_records(given.chunks, rows.read.counts, _is_record, _PREFIX)
-        first = list(islice(records, _FIRST))
-        _settle_zone(rows, [document for _, document in first])
-        for record, row in _paired(rows, chain(first, records)):
-            rows.add(record, "sglang", row)
+        pairs = _Pairs(rows)
+        records = growing_records(given, rows, _is_record, _PREFIX, pairs)
+        if given.resume is None:
+            first = list(islice(records, _FIRST))
+            _settle_zone(rows, [document for _, document in first])
+            records = chain(first, records)
+        pairs.settled = True
+        for record, document in records:
+            pairs.take(record, document)
+        pairs.end()
         return rows.result("no request in it")
 
 
@@ -78,23 +85,51 @@ def _meta(document: Document) -> dict[str, Any]:
     return meta if isinstance(meta, dict) else {}
 
 
-def _paired(rows: Rows, records: Iterator[tuple[int, Document]]) -> Iterator[tuple[int, Row]]:
-    waiting: dict[str, tuple[int, Row]] = {}
-    finishes = False
-    for record, document in records:
+class _Pairs:
+    """Adds a row for each request once it has ended. `settled`: the zone of its stamps is known."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._waiting: dict[str, tuple[int, Row]] = {}
+        self._finishes = False
+        self.settled = False
+
+    def take(self, record: int, document: Document) -> None:
+        """Take one event."""
+        rows, waiting = self._rows, self._waiting
         event, ts = document["event"], rows.values.moment(document["timestamp"])
         rid = request_id(document.get("rid") or _meta(document).get("id"))
         if event == "request.finished":
-            finishes = True
+            self._finishes = True
             begun = waiting.pop(rid, None) if rid else None
             row = _finished(rows, document, rid, ts)
-            yield (begun[0], begun[1] | {k: v for k, v in row.items() if v is not None}) if begun else (record, row)
+            if begun:
+                self._add(begun[0], begun[1] | {k: v for k, v in row.items() if v is not None})
+            else:
+                self._add(record, row)
         elif event == "request.received" and rid is not None:
             waiting[rid] = record, _asked(rows, document) | {"rid": rid, "arrival_ts": ts}
             if len(waiting) > MAX_OPEN:
-                yield waiting.pop(next(iter(waiting)))
-    for record, row in waiting.values():
-        yield record, row | ({"status": "unfinished"} if finishes else {})
+                self._add(*waiting.pop(next(iter(waiting))))
+
+    def end(self) -> None:
+        """No more events come."""
+        for record, row in self._waiting.values():
+            self._add(record, row | ({"status": "unfinished"} if self._finishes else {}))
+
+    def state(self) -> dict[str, Any] | None:
+        """What waits for its end, as plain JSON; None when that cannot be kept."""
+        if not self.settled or len(self._waiting) > MOST_WAITING:
+            return None
+        return {"waiting": [[rid, record, plain(row)] for rid, (record, row) in self._waiting.items()], "finishes": self._finishes}
+
+    def go_on(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        self._waiting = {rid: (record, alive(row)) for rid, record, row in state["waiting"]}
+        self._finishes = state["finishes"]
+
+    def _add(self, record: int, row: Row) -> None:
+        self._rows.add(record, "sglang", row)
 
 
 def _finished(rows: Rows, document: Document, rid: str | None, ts: datetime | None) -> Row:

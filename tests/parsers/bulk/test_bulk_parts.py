@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.parsers.bulk.block import NO_TIME
 from analyzer.parsers.bulk.cut import blocks
 from analyzer.parsers.bulk.lines import Lines
-from analyzer.parsers.bulk.moments import moment_in
+from analyzer.parsers.bulk.moments import NO_TIME, moment_in
 from analyzer.parsers.bulk.shape import learn, read_slot
 from analyzer.parsers.bulk.times import Stamps, utc_of
 from analyzer.sources.pieces import MAX_LINE

@@ -158,6 +158,34 @@ def test_more_made_up_logs(seed: int, envelope: str, monkeypatch: pytest.MonkeyP
     check(seed, envelope, monkeypatch)
 
 
+ACCESS = (
+    '[2026-02-17 09:00:01] INFO:     10.0.0.7:41234 - "POST /v1/chat/completions HTTP/1.1" 200 OK',
+    '[2026-02-17 09:00:01] INFO:     10.0.0.7:41234 - "GET /health HTTP/1.1" 200 OK',
+    'INFO:     127.0.0.1:5123 - "GET /metrics HTTP/1.1" 200 OK',
+    'INFO:     127.0.0.1:5123 - "POST /generate HTTP/1.1" 503 Service Unavailable',
+)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("envelope", ["plain", "carriage_returns", "docker"])
+def test_lines_that_are_put_aside(seed: int, envelope: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    dice = random.Random(seed)
+    lines = []
+    for _ in range(1500):
+        kind = dice.random()
+        if kind < 0.5:
+            lines.append(perturbed(dice.choice(ACCESS[:2] if seed % 2 else ACCESS), dice, 0.3, skip=20 if kind < 0.45 else 0))
+        elif kind < 0.95:
+            lines.append(perturbed(dice.choice(OTHER), dice, 0.5))
+        else:
+            lines.append(perturbed(dice.choice(SAMPLES), dice, 0.3, skip=40))
+    data = ("\n".join(ENVELOPES[envelope](lines, dice)) + "\n").encode()
+    alone = line_by_line(data, monkeypatch)
+    for size in (1 << 22, 8000):
+        bulk = in_bulk(data, monkeypatch, size=size, worth=1)
+        assert (bulk.read, bulk.rows) == (alone.read, alone.rows)
+
+
 def test_new_year_within_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
     line = (
         "INFO {} [loggers.py:87] Engine 000: Avg prompt throughput: 1.5 tokens/s, Avg generation throughput: 3.0 tokens/s, "
