@@ -31,10 +31,10 @@ from analyzer.fleet.pool import Answer, run_all, told_death
 from analyzer.fleet.publish import publish
 from analyzer.fleet.render import render_index
 from analyzer.fleet.stamps import untouched
-from analyzer.fleet.state import ASSETS, DATASET, INDEX, REPORTS, STAGING, TRACES, is_plain, load, save
+from analyzer.fleet.state import ASSETS, DATASET, FILE, INDEX, REPORTS, STAGING, TRACES, is_plain, load, save
 from analyzer.fleet.worker import Task
 from analyzer.report.assets import report_assets, write_shared
-from analyzer.report.write import write_report
+from analyzer.report.write import remove_unfinished, write_report
 from analyzer.sources.discover import is_trace
 from analyzer.sources.urls import shown
 
@@ -150,6 +150,8 @@ class _Run:
         self._records = dict(self._old)
         self.save()
         shutil.rmtree(self._out / STAGING, ignore_errors=True)
+        for name in (FILE, INDEX):
+            remove_unfinished(self._out / name)
         if self._options.dataset:
             store.begin(self._out / DATASET)
         write_shared(self._shared, self._out / ASSETS)

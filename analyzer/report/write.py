@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import stat
 from pathlib import Path
@@ -43,6 +44,13 @@ def write_report(path: Path, content: str | bytes, *, force: bool) -> None:
         raise _exists(path) from error
     except OSError as error:
         raise _cannot_write(path, error) from error
+
+
+def remove_unfinished(target: Path) -> None:
+    """Remove what processes that were killed amid writing `target` left beside it."""
+    for left in target.parent.glob(f".{glob.escape(target.name[:100])}.*.part"):
+        if left.name.split(".")[-2].isdecimal():
+            left.unlink(missing_ok=True)
 
 
 def _write_aside(target: Path, data: bytes, *, force: bool) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,20 @@ def diagnoses_of_each(logs: Mapping[str, str]) -> dict[str, InstanceDiagnosis]:
     by_name = {i.instance: i for i in found.instances}
     assert set(by_name) == set(logs)
     return by_name
+
+
+class Servers:
+    """Logs of servers that know nothing of each other: read into one trace when the first of them is asked for."""
+
+    def __init__(self) -> None:
+        self._logs: dict[str, str] = {}
+        self._found = cache(lambda: diagnoses_of_each(self._logs))
+
+    def add(self, log: str) -> Callable[[], InstanceDiagnosis]:
+        """One more; what is returned gives what is said of it."""
+        name = f"server-{len(self._logs)}"
+        self._logs[name] = log
+        return lambda: self._found()[name]
 
 
 def causes(diagnosis: Diagnosis | InstanceDiagnosis) -> list[str]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
-from diagnosing import answer, causes, diagnosis_of
+from diagnosing import Servers, answer, causes, diagnosis_of
 from hard_cases import decode, prefill, retract, sg, sg_start, stats, v0, v0_preemption, vl, vl_start
+
+from analyzer.diagnosis.model import InstanceDiagnosis
 
 SGLANG = sg_start(-80)
 VLLM = vl_start(-80)
 STOP = vl(660, "[shutdown] API server: shutdown triggered", file="launcher.py")
 AGGREGATED = "4 Engines Aggregated: "
+# Most cases are servers of one trace; those that ask it with SQL, or of its end, have one of their own.
+SERVERS = Servers()
 
 
 def busy(start: int, end: int, step: int = 3, running: int = 8, usage: float = 0.3, queue: int = 0, gen: float = 400) -> str:
@@ -23,73 +29,110 @@ def steady(start: int, end: int, running: int = 4, waiting: int = 0, usage: floa
 # -- silence
 
 
+IDLE_GAP = SERVERS.add(SGLANG + busy(0, 60) + busy(900, 960))
+
+
 def test_an_idle_gap_is_no_hang() -> None:
-    assert causes(diagnosis_of(SGLANG + busy(0, 60) + busy(900, 960))) == ["none"]
+    assert causes(IDLE_GAP()) == ["none"]
+
+
+STOPPED_IDLE = SERVERS.add(VLLM + steady(0, 60) + stats(60, 0, 0, 0.0, 0, 0) + STOP)
 
 
 def test_an_idle_server_that_is_stopped_later_did_not_hang() -> None:
-    assert causes(diagnosis_of(VLLM + steady(0, 60) + stats(60, 0, 0, 0.0, 0, 0) + STOP)) == ["none"]
+    assert causes(STOPPED_IDLE()) == ["none"]
+
+
+SPARSE = SERVERS.add(
+    SGLANG + busy(0, 120) + "".join(prefill(t, 1, 500, 0.01, 0, 0) + decode(t + 3, 1, 0.01, 0, 2) for t in range(200, 1200, 20))
+)
 
 
 def test_sparse_requests_after_a_busy_time_are_no_slow_decode() -> None:
     """Their throughput counts the idle time before them."""
-    sparse = "".join(prefill(t, 1, 500, 0.01, 0, 0) + decode(t + 3, 1, 0.01, 0, 2) for t in range(200, 1200, 20))
-    assert causes(diagnosis_of(SGLANG + busy(0, 120) + sparse)) == ["none"]
+    assert causes(SPARSE()) == ["none"]
+
+
+AFTER_IDLE = SERVERS.add(SGLANG + busy(0, 60) + prefill(900, 1, 500, 0.1, 0, 0) + decode(903, 8, 0.3, 0, 0.4) + busy(906, 1020))
 
 
 def test_the_first_decode_line_after_idle_time_is_no_slow_decode() -> None:
-    later = prefill(900, 1, 500, 0.1, 0, 0) + decode(903, 8, 0.3, 0, 0.4) + busy(906, 1020)
-    assert causes(diagnosis_of(SGLANG + busy(0, 60) + later)) == ["none"]
+    assert causes(AFTER_IDLE()) == ["none"]
+
+
+SLOWER = SERVERS.add(SGLANG + busy(0, 300) + busy(300, 600, step=6, running=60, usage=0.5))
 
 
 def test_a_full_batch_that_slows_down_is_slow_decode() -> None:
-    log = SGLANG + busy(0, 300) + busy(300, 600, step=6, running=60, usage=0.5)
-    assert causes(diagnosis_of(log)) == ["decode_bound"]
+    assert causes(SLOWER()) == ["decode_bound"]
 
 
-@pytest.mark.parametrize("silent_s", [10, 150])
+LONG_PREFILL = {
+    s: SERVERS.add(VLLM + steady(0, 60) + stats(60, 1, 0, 0.9, 0, 0) + stats(60 + s, 1, 0, 0.9, 12800, 1) + steady(70 + s, 130 + s))
+    for s in (10, 150)
+}
+
+
+@pytest.mark.parametrize("silent_s", LONG_PREFILL)
 def test_a_long_prefill_of_vllm_is_no_hang(silent_s: int) -> None:
     """Not one token, then nothing at all, then the whole prompt at once."""
-    after = stats(60 + silent_s, 1, 0, 0.9, 12800, 1) + steady(70 + silent_s, 130 + silent_s)
-    assert causes(diagnosis_of(VLLM + steady(0, 60) + stats(60, 1, 0, 0.9, 0, 0) + after)) == ["none"]
+    assert causes(LONG_PREFILL[silent_s]()) == ["none"]
 
 
-@pytest.mark.parametrize("waiting", [0, 3])
+STUCK = {n: SERVERS.add(VLLM + steady(0, 60) + stats(60, 4, n, 0.1, 0, 0) + STOP) for n in (0, 3)}
+
+
+@pytest.mark.parametrize("waiting", STUCK)
 def test_a_stuck_vllm_that_is_stopped_much_later_hung(waiting: int) -> None:
-    found = diagnosis_of(VLLM + steady(0, 60) + stats(60, 4, waiting, 0.1, 0, 0) + STOP)
+    found = STUCK[waiting]()
     assert found.verdict.cause == "hang"
     assert "crash" not in causes(found)
 
 
+DIED_LATER = SERVERS.add(
+    VLLM
+    + steady(0, 60)
+    + stats(60, 4, 0, 0.1, 0, 0)
+    + vl(660, "EngineCore encountered a fatal error.", file="core.py", process="EngineCore pid=78", level="ERROR")
+)
+
+
 def test_a_stuck_vllm_that_dies_much_later_hung_first() -> None:
-    died = vl(660, "EngineCore encountered a fatal error.", file="core.py", process="EngineCore pid=78", level="ERROR")
-    assert causes(diagnosis_of(VLLM + steady(0, 60) + stats(60, 4, 0, 0.1, 0, 0) + died)) == ["hang", "crash"]
+    assert causes(DIED_LATER()) == ["hang", "crash"]
+
+
+WATCHDOG = SERVERS.add(
+    SGLANG + busy(0, 60, queue=2) + sg(360, "Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)", "TP0")
+)
 
 
 def test_a_watchdog_is_a_hang() -> None:
-    alarm = sg(360, "Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)", "TP0")
-    assert causes(diagnosis_of(SGLANG + busy(0, 60, queue=2) + alarm))[0] == "hang"
+    assert causes(WATCHDOG())[0] == "hang"
 
 
 # -- ends and beginnings
 
 
+HANDLER_FAILED = vl(62, "AsyncLLM output_handler failed.", file="async_llm.py", level="ERROR")
+PLANNED = SERVERS.add(
+    VLLM
+    + steady(0, 60)
+    + vl(61, "[shutdown] API server: shutdown triggered", file="launcher.py")
+    + HANDLER_FAILED
+    + vl(62, "Engine core proc EngineCore died unexpectedly, shutting down client.", file="core_client.py", level="ERROR")
+)
+UNPLANNED = SERVERS.add(VLLM + steady(0, 60) + HANDLER_FAILED)
+
+
 def test_what_a_planned_shutdown_tears_down_is_no_crash() -> None:
-    end = (
-        vl(61, "[shutdown] API server: shutdown triggered", file="launcher.py")
-        + vl(62, "AsyncLLM output_handler failed.", file="async_llm.py", level="ERROR")
-        + vl(62, "Engine core proc EngineCore died unexpectedly, shutting down client.", file="core_client.py", level="ERROR")
-    )
-    assert causes(diagnosis_of(VLLM + steady(0, 60) + end)) == ["none"]
+    assert causes(PLANNED()) == ["none"]
 
 
 def test_the_same_line_without_a_shutdown_is_a_crash() -> None:
-    end = vl(62, "AsyncLLM output_handler failed.", file="async_llm.py", level="ERROR")
-    assert causes(diagnosis_of(VLLM + steady(0, 60) + end)) == ["crash"]
+    assert causes(UNPLANNED()) == ["crash"]
 
 
-@pytest.mark.parametrize("engine", ["sglang", "vllm"])
-def test_a_crash_loop_at_start_up(engine: str) -> None:
+def crash_loop(engine: str) -> str:
     log = ""
     for k in range(4):
         t = 120 * k
@@ -98,9 +141,17 @@ def test_a_crash_loop_at_start_up(engine: str) -> None:
         else:
             core = f"EngineCore pid={101 + 10 * k}"
             log += vl_start(t, pid=100 + 10 * k) + vl(t + 65, "EngineCore failed to start.", file="core.py", process=core, level="ERROR")
-    found = diagnosis_of(log)
+    return log
+
+
+CRASH_LOOP = {engine: SERVERS.add(crash_loop(engine)) for engine in ("sglang", "vllm")}
+
+
+@pytest.mark.parametrize("engine", CRASH_LOOP)
+def test_a_crash_loop_at_start_up(engine: str) -> None:
+    found = CRASH_LOOP[engine]()
     assert found.verdict.cause == "crash"
-    assert found.instances[0].runs == 4
+    assert found.runs == 4
     assert causes(found).count("crash") == 4
     assert "none" not in causes(found)
 
@@ -124,16 +175,19 @@ def full(start: int, end: int, queue: int = 20, tag: str = "") -> str:
     return "".join(decode(t, 20, 0.97, queue, 400, tag=tag) for t in range(start, end, 3))
 
 
-@pytest.mark.parametrize(
-    ("lines", "events"),
-    [
-        ("".join(retract(50, tag=f"TP{r}") for r in range(8)), 1),
-        ("".join(retract(50, tag=f"DP{d} TP{r}") for d in range(2) for r in range(4)), 2),
-    ],
-    ids=["eight tp ranks", "two dp ranks"],  # tests/sql/test_event.py has the rest
-)
-def test_one_retraction_is_counted_once(lines: str, events: int) -> None:
-    found = diagnosis_of(SGLANG + full(0, 50) + lines + full(60, 150))
+# tests/sql/test_event.py has the rest
+RETRACTIONS = {
+    name: SERVERS.add(SGLANG + full(0, 50) + "".join(retract(50, tag=tag) for tag in tags) + full(60, 150))
+    for name, tags in (
+        ("eight tp ranks", [f"TP{r}" for r in range(8)]),
+        ("two dp ranks", [f"DP{d} TP{r}" for d in range(2) for r in range(4)]),
+    )
+}
+
+
+@pytest.mark.parametrize(("name", "events"), [("eight tp ranks", 1), ("two dp ranks", 2)])
+def test_one_retraction_is_counted_once(name: str, events: int) -> None:
+    found = RETRACTIONS[name]()
     assert found.peaks.retraction_events == events
     assert found.verdict.cause == "l1_bound"
     assert found.verdict.confidence in ("high", "medium")
@@ -149,10 +203,15 @@ def test_v0_preemptions_of_a_log_that_begins_in_the_middle() -> None:
     assert found.verdict.cause == "l1_bound"
 
 
+FULL_VLLM = SERVERS.add(VLLM + steady(0, 200, running=20, usage=1.0))
+FULL_SGLANG = SERVERS.add(SGLANG + full(0, 150, queue=0))
+FULL_RETRACTED = SERVERS.add(SGLANG + full(0, 100, queue=0) + retract(100) + full(101, 150, queue=0))
+
+
 def test_a_full_pool_without_a_queue_is_an_incident_only_with_retractions() -> None:
-    assert causes(diagnosis_of(VLLM + steady(0, 200, running=20, usage=1.0))) == ["none"]
-    assert causes(diagnosis_of(SGLANG + full(0, 150, queue=0))) == ["none"]
-    found = diagnosis_of(SGLANG + full(0, 100, queue=0) + retract(100) + full(101, 150, queue=0))
+    assert causes(FULL_VLLM()) == ["none"]
+    assert causes(FULL_SGLANG()) == ["none"]
+    found = FULL_RETRACTED()
     assert causes(found) == ["l1_bound"]
     assert answer(found, "retracted") == "yes"
     assert answer(found, "l1_full") == "partly"
@@ -161,42 +220,53 @@ def test_a_full_pool_without_a_queue_is_an_incident_only_with_retractions() -> N
 # -- what is missing
 
 
-@pytest.mark.parametrize("engine", ["sglang", "vllm"])
+PLATEAU = {
+    "sglang": SERVERS.add("".join(decode(t, 8, 0.03, 30, 400) for t in range(0, 120, 3))),
+    "vllm": SERVERS.add("".join(stats(t, 8, 30, 0.03, 300, 900) for t in range(0, 200, 10))),
+}
+
+
+@pytest.mark.parametrize("engine", PLATEAU)
 def test_a_plateau_without_a_known_cap_is_no_certain_cap(engine: str) -> None:
-    if engine == "sglang":
-        log = "".join(decode(t, 8, 0.03, 30, 400) for t in range(0, 120, 3))
-    else:
-        log = "".join(stats(t, 8, 30, 0.03, 300, 900) for t in range(0, 200, 10))
-    found = diagnosis_of(log)
+    found = PLATEAU[engine]()
     assert (found.verdict.cause, found.verdict.confidence) == ("cap_bound", "low")
     assert answer(found, "queue_on_cap") == "cannot_tell"
 
 
+EMPTY_POOL = SERVERS.add("".join(stats(t, 8 + t // 10 % 5, 30, 0.03, 300, 900) for t in range(0, 200, 10)))
+
+
 def test_waiting_at_an_empty_pool_without_a_known_cap() -> None:
-    log = "".join(stats(t, 8 + t // 10 % 5, 30, 0.03, 300, 900) for t in range(0, 200, 10))
-    assert causes(diagnosis_of(log)) == ["insufficient_data"]
+    assert causes(EMPTY_POOL()) == ["insufficient_data"]
+
+
+LONG_PROMPTS = SERVERS.add("".join(stats(t, 8, 30, 0.03, 9000, 300) for t in range(0, 200, 10)))
 
 
 def test_long_prompts_at_an_unknown_cap_are_not_surely_prefill() -> None:
-    log = "".join(stats(t, 8, 30, 0.03, 9000, 300) for t in range(0, 200, 10))
-    assert diagnosis_of(log).verdict.confidence == "low"
+    assert LONG_PROMPTS().verdict.confidence == "low"
 
 
-@pytest.mark.parametrize("engine", ["sglang", "vllm"])
+NO_USAGE_LINE = "Decode batch, #running-req: 8, cuda graph: True, gen throughput (token/s): 400.00, #queue-req: 30"
+NO_USAGE = {
+    "sglang": SERVERS.add("".join(sg(t, NO_USAGE_LINE) for t in range(0, 120, 3))),
+    "vllm": SERVERS.add(VLLM + steady(0, 120, running=8, waiting=30, usage=None)),
+}
+
+
+@pytest.mark.parametrize("engine", NO_USAGE)
 def test_without_kv_usage_nothing_holds_the_queue_for_sure(engine: str) -> None:
-    if engine == "vllm":
-        log = VLLM + steady(0, 120, running=8, waiting=30, usage=None)
-    else:
-        line = "Decode batch, #running-req: 8, cuda graph: True, gen throughput (token/s): 400.00, #queue-req: 30"
-        log = "".join(sg(t, line) for t in range(0, 120, 3))
-    found = diagnosis_of(log)
+    found = NO_USAGE[engine]()
     assert causes(found) == ["insufficient_data"]
     assert found.peaks.kv_usage is None
     assert answer(found, "l1_full") == "cannot_tell"
 
 
+QUEUE_OF_ONE = SERVERS.add(SGLANG + busy(0, 60) + prefill(60, 1, 300, 0.3, 8, 1) + busy(61, 120))
+
+
 def test_a_queue_of_one_for_a_second_is_no_incident() -> None:
-    assert causes(diagnosis_of(SGLANG + busy(0, 60) + prefill(60, 1, 300, 0.3, 8, 1) + busy(61, 120))) == ["none"]
+    assert causes(QUEUE_OF_ONE()) == ["none"]
 
 
 def test_a_capture_that_ends_as_the_queue_grows_does_not_say_none() -> None:
@@ -204,9 +274,12 @@ def test_a_capture_that_ends_as_the_queue_grows_does_not_say_none() -> None:
     assert causes(diagnosis_of(log)) == ["insufficient_data"]
 
 
-@pytest.mark.parametrize("reports", [1, 2])
+VERY_SHORT = {n: SERVERS.add("".join(stats(10 * k, 4, 90, 0.99) for k in range(n))) for n in (1, 2)}
+
+
+@pytest.mark.parametrize("reports", VERY_SHORT)
 def test_a_very_short_capture_proves_nothing(reports: int) -> None:
-    assert causes(diagnosis_of("".join(stats(10 * k, 4, 90, 0.99) for k in range(reports)))) == ["insufficient_data"]
+    assert causes(VERY_SHORT[reports]()) == ["insufficient_data"]
 
 
 def test_stats_that_are_switched_off() -> None:
@@ -219,15 +292,20 @@ def test_stats_that_are_switched_off() -> None:
 # -- other shapes
 
 
-@pytest.mark.parametrize(("whole", "window"), [(1.0, 0.06), (0.06, 1.0)])
-def test_the_fuller_of_two_pools_counts(whole: float, window: float) -> None:
-    def line(t: float) -> str:
-        return sg(
-            t, f"Decode batch, #running-req: 20, #full token: {round(whole * 1e5)}, full token usage: {whole:.2f}, #swa token: 5000, "
-            f"swa token usage: {window:.2f}, cuda graph: True, gen throughput (token/s): 400.00, #queue-req: 20",
-        )  # fmt: skip
+def two_pools(whole: float, window: float) -> str:
+    line = (
+        f"Decode batch, #running-req: 20, #full token: {round(whole * 1e5)}, full token usage: {whole:.2f}, #swa token: 5000, "
+        f"swa token usage: {window:.2f}, cuda graph: True, gen throughput (token/s): 400.00, #queue-req: 20"
+    )
+    return SGLANG + "".join(sg(t, line) for t in range(0, 120, 3))
 
-    found = diagnosis_of(SGLANG + "".join(line(t) for t in range(0, 120, 3)))
+
+TWO_POOLS = {sizes: SERVERS.add(two_pools(*sizes)) for sizes in ((1.0, 0.06), (0.06, 1.0))}
+
+
+@pytest.mark.parametrize(("whole", "window"), TWO_POOLS)
+def test_the_fuller_of_two_pools_counts(whole: float, window: float) -> None:
+    found = TWO_POOLS[whole, window]()
     assert found.verdict.cause == "l1_bound"
     assert found.peaks.kv_usage == whole
     assert ("kv_usage" in found.peaks.notes) == (window > whole)
@@ -264,21 +342,22 @@ def pd_decode(t: float, *, prealloc: int = 0, transfer: int = 0, usage: float = 
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("line", "cause"),
-    [
-        (pd, "none"),
-        (pd_decode, "none"),
-        (lambda t: pd(t, bootstrap=40), "insufficient_data"),
-        (lambda t: pd(t, inflight=40), "transfer_bound"),
-        (lambda t: pd_decode(t, transfer=40), "transfer_bound"),
-        (lambda t: pd_decode(t, prealloc=40, usage=0.97), "l1_bound"),
-        (lambda t: pd_decode(t, prealloc=40, usage=0.3), "insufficient_data"),
-    ],
-)
-def test_queues_of_disaggregation_are_not_overlooked(line: object, cause: str) -> None:
-    assert callable(line)
-    found = diagnosis_of(sg_start(-80) + "".join(line(t) for t in range(0, 120, 3)))
+Line = Callable[[float], str]
+DISAGGREGATED: list[tuple[Line, str]] = [
+    (pd, "none"),
+    (pd_decode, "none"),
+    (lambda t: pd(t, bootstrap=40), "insufficient_data"),
+    (lambda t: pd(t, inflight=40), "transfer_bound"),
+    (lambda t: pd_decode(t, transfer=40), "transfer_bound"),
+    (lambda t: pd_decode(t, prealloc=40, usage=0.97), "l1_bound"),
+    (lambda t: pd_decode(t, prealloc=40, usage=0.3), "insufficient_data"),
+]
+QUEUES = [(SERVERS.add(sg_start(-80) + "".join(line(t) for t in range(0, 120, 3))), cause) for line, cause in DISAGGREGATED]
+
+
+@pytest.mark.parametrize(("server", "cause"), QUEUES, ids=[cause for _, cause in QUEUES])
+def test_queues_of_disaggregation_are_not_overlooked(server: Callable[[], InstanceDiagnosis], cause: str) -> None:
+    found = server()
     assert causes(found) == [cause]
     assert answer(found, "pd_queues") == ("no" if cause == "none" else "partly")
 

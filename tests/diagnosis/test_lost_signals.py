@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from diagnosing import causes, diagnosis_of
+from diagnosing import Servers, causes, diagnosis_of
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 
@@ -24,15 +24,19 @@ CASES = (
     ("l1_bound_sglang", r"#queue-req: \d+", "#queue-req: 9000000000000000000"),
     ("l1_bound_sglang", r"#queue-req: (\d+)", r"#queue-req: \1.5"),
 )
+NO_RUNNING = (("cap_bound_sglang", r"#running-req: \d+, "), ("cap_bound_vllm", r"Running: \d+ reqs, "))
+SERVERS = Servers()
+LOST = {(case, pattern, by): SERVERS.add(re.sub(pattern, by, log(case))) for case, pattern, by in [*CASES, *((*c, "") for c in NO_RUNNING)]}
 
 
 @pytest.mark.parametrize(("case", "pattern", "by"), CASES)
 @pytest.mark.parametrize("start_up", [True, pytest.param(False, marks=pytest.mark.thorough)])
 def test_without_the_queue_there_is_no_verdict(case: str, pattern: str, by: str, start_up: bool) -> None:
-    text = log(case)
-    if not start_up:
-        text = "".join(s for s in text.splitlines(keepends=True) if "batch" in s or "Avg prompt" in s)
-    found = diagnosis_of(re.sub(pattern, by, text))
+    if start_up:
+        found = LOST[case, pattern, by]()
+    else:
+        text = "".join(s for s in log(case).splitlines(keepends=True) if "batch" in s or "Avg prompt" in s)
+        (found,) = diagnosis_of(re.sub(pattern, by, text)).instances
     assert causes(found)[0] == "insufficient_data" or (found.peaks.retraction_events and causes(found)[0] == "l1_bound")
     assert found.peaks.waiting is None
     answers = {a.id: a for a in found.checklist}
@@ -41,10 +45,9 @@ def test_without_the_queue_there_is_no_verdict(case: str, pattern: str, by: str,
         assert answers[question].missing
 
 
-@pytest.mark.parametrize(("case", "pattern"), [("cap_bound_sglang", r"#running-req: \d+, "), ("cap_bound_vllm", r"Running: \d+ reqs, ")])
+@pytest.mark.parametrize(("case", "pattern"), NO_RUNNING)
 def test_without_running_requests_a_cap_is_not_ruled_out(case: str, pattern: str) -> None:
-    found = diagnosis_of(re.sub(pattern, "", log(case)))
-    assert causes(found) == ["insufficient_data"]
+    assert causes(LOST[case, pattern, ""]()) == ["insufficient_data"]
 
 
 def test_a_cap_that_is_not_in_the_log_makes_no_confident_cause() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from diagnosing import causes, diagnosis_of
+from diagnosing import Servers, causes, diagnosis_of
 
 from analyzer.cli.group import cli
 
@@ -16,10 +16,23 @@ NAMES = sorted(p.parent.name for p in SAMPLES.glob("*/expected.json"))
 RECORDED = [n for n in NAMES if n.startswith("recorded_")]
 
 
+def log(name: str) -> str:
+    return (SAMPLES / name / "server.log").read_text(encoding="utf-8")
+
+
+def without_stats(name: str) -> str:
+    return "".join(s for s in log(name).splitlines(keepends=True) if "Avg prompt throughput" not in s)
+
+
+# A recording says its own address, and is asked alone.
+SERVERS = Servers()
+GENERATED = {name: SERVERS.add(log(name)) for name in NAMES if name not in RECORDED}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_sample_traces(name: str) -> None:
     label = json.loads((SAMPLES / name / "expected.json").read_text())
-    found = diagnosis_of((SAMPLES / name / "server.log").read_text())
+    found = GENERATED[name]() if name in GENERATED else diagnosis_of(log(name))
     assert found.verdict.cause == label["cause"][0], found.verdict.sentence
     assert set(label["cause"]) <= set(causes(found))
     assert not set(label["not_expected"]) & set(causes(found))
@@ -28,15 +41,14 @@ def test_sample_traces(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_v1_says_why_preemptions_are_unknown(name: str) -> None:
-    peaks = diagnosis_of((SAMPLES / name / "server.log").read_text()).peaks
+    peaks = diagnosis_of(log(name)).peaks
     assert peaks.preemptions is None
     assert "num_preemptions_total" in peaks.notes["preemptions"]
 
 
 @pytest.mark.parametrize("name", [n for n in RECORDED if n != "recorded_healthy"])
 def test_without_stats_lines_nothing_can_be_told(name: str) -> None:
-    lines = (SAMPLES / name / "server.log").read_text().splitlines(keepends=True)
-    found = diagnosis_of("".join(s for s in lines if "Avg prompt throughput" not in s))
+    found = diagnosis_of(without_stats(name))
     assert causes(found)[0] == "insufficient_data"
     assert set(causes(found)) <= {"insufficient_data", "restart"}
     assert ("restart" in causes(found)) == ("restart" in name)
@@ -46,8 +58,7 @@ def test_without_stats_lines_nothing_can_be_told(name: str) -> None:
 
 
 def test_not_to_know_is_no_failure(tmp_path: Path) -> None:
-    lines = (SAMPLES / "recorded_l1_bound" / "server.log").read_text().splitlines(keepends=True)
-    (tmp_path / "server.log").write_text("".join(s for s in lines if "Avg prompt throughput" not in s))
+    (tmp_path / "server.log").write_text(without_stats("recorded_l1_bound"))
     result = CliRunner().invoke(cli, ["diagnose", str(tmp_path / "server.log"), "--json"], standalone_mode=False)
     assert result.exception is None
     assert result.return_value == 0
@@ -56,6 +67,5 @@ def test_not_to_know_is_no_failure(tmp_path: Path) -> None:
 
 def test_access_lines_of_a_model_server_alone() -> None:
     """The recording of a healthy server has nothing else beside its stats lines."""
-    lines = (SAMPLES / "recorded_healthy" / "server.log").read_text().splitlines(keepends=True)
-    found = diagnosis_of("".join(s for s in lines if "Avg prompt throughput" not in s))
+    found = diagnosis_of(without_stats("recorded_healthy"))
     assert causes(found) == ["insufficient_data"]

@@ -14,6 +14,10 @@ from typing import get_args
 import click
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from warm_kvpm import run_script
+
 from analyzer.cli.group import cli
 from analyzer.diagnosis import causes
 from analyzer.diagnosis.model import Cause
@@ -58,19 +62,44 @@ def incident(tmp_path: Path) -> Path:
     return tmp_path
 
 
+# The block that the installed program itself is run with.
+INSTALLED = "README.md-2"
+
+
+def test_the_block_for_the_installed_program_is_there() -> None:
+    assert INSTALLED in [block.id for block in BLOCKS]
+
+
 @pytest.mark.skipif(shutil.which("sh") is None, reason="needs a shell")
 @pytest.mark.parametrize(("language", "text"), BLOCKS)
-def test_blocks_run(incident: Path, language: str, text: str) -> None:
-    if shutil.which("kvpm", path=str(Path(sys.executable).parent)) is None:
-        pytest.skip("kvpm is not beside this Python")
-    path = os.pathsep.join((str(incident / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]))
-    command = ["sh", "-eu", "-c", text] if language == "sh" else [sys.executable, "-c", text]
+def test_blocks_run(
+    incident: Path,
+    language: str,
+    text: str,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     # the replay that a report adds unasked is tested elsewhere, and is most of its time
-    env = os.environ | {"PATH": path, "KVPM_REPLAY": "0"}
-    done = subprocess.run(command, cwd=incident, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "kvpm:" not in done.stderr
-    assert done.stdout.strip()
+    monkeypatch.setenv("KVPM_REPLAY", "0")
+    monkeypatch.chdir(incident)
+    if language == "python":
+        exec(compile(text, request.node.callspec.id, "exec"), {"__name__": "__main__"})
+        out, err = capfd.readouterr()
+    elif request.node.callspec.id == INSTALLED:
+        beside = Path(sys.executable).parent
+        if shutil.which("kvpm", path=str(beside)) is None:
+            pytest.skip("kvpm is not beside this Python")
+        env = os.environ | {"PATH": os.pathsep.join((str(incident / "bin"), str(beside), os.environ["PATH"]))}
+        done = subprocess.run(["sh", "-eu", "-c", text], env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        out, err = done.stdout, done.stderr
+    else:
+        done = run_script(text, incident, incident / "bin", dict(os.environ))
+        assert done.returncode == 0, done.stderr
+        out, err = done.stdout, done.stderr
+    assert "kvpm:" not in err
+    assert out.strip()
 
 
 def test_there_are_blocks_to_run() -> None:

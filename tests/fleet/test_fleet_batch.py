@@ -100,6 +100,17 @@ def test_what_did_not_change_is_not_read_again(stage: Stage) -> None:
     assert stage.bytes() == before
 
 
+def test_what_a_killed_run_left_half_written_is_removed(stage: Stage) -> None:
+    stage.run()
+    before = stage.bytes()
+    for name in (".batch.json.4711.part", ".index.html.4711.part"):
+        (stage.out / name).write_text("{")
+    other = stage.out / ".batch.json.mine.part"
+    other.write_text("")
+    stage.run()
+    assert stage.bytes() == before | {other.name: b""}
+
+
 def test_a_time_of_change_alone_changes_nothing(stage: Stage) -> None:
     stage.run()
     os.utime(stage.put("a"), (1, 1))

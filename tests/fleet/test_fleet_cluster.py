@@ -121,15 +121,16 @@ def test_a_worker_that_is_killed_costs_no_answer(two: Cluster, tmp_path: Path) -
     os.kill(held, signal.SIGKILL)
 
 
-def test_of_a_thousand_tasks_each_is_answered_once_although_a_worker_dies(two: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.thorough)])
+def test_of_many_tasks_each_is_answered_once_although_a_worker_dies(two: Cluster, tmp_path: Path, count: int) -> None:
     spare = two.add()
     two.ready()
     found = []
-    for answer in run_all_on(two.address, tasks(tmp_path, *[{}] * 1000)):
+    for answer in run_all_on(two.address, tasks(tmp_path, *[{}] * count)):
         found.append(answer)
-        if len(found) == 300:
+        if len(found) == count // 3:
             spare.kill()
-    assert sorted(int(key) for key, _ in found) == list(range(1000))
+    assert sorted(int(key) for key, _ in found) == list(range(count))
     assert all(answer["files"] == {f"reports/{key}.html": key.encode()} for key, answer in found)
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bulk_reading import in_bulk, line_by_line
@@ -28,7 +29,12 @@ OTHER = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("log", LOGS, ids=lambda p: p.parent.name)
+def some(logs: list[Path], step: int) -> list[Any]:
+    """One in `step` of them every day."""
+    return [pytest.param(p, id=p.parent.name, marks=pytest.mark.thorough if n % step else []) for n, p in enumerate(logs)]
+
+
+@pytest.mark.parametrize("log", some(LOGS, 2))
 def test_samples(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = log.read_bytes()
     alone = line_by_line(data, monkeypatch)
@@ -41,7 +47,7 @@ def test_samples(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert bulk.one_by_one < 0.4 * alone.one_by_one
 
 
-@pytest.mark.parametrize("log", LOGS[::5], ids=lambda p: p.parent.name)
+@pytest.mark.parametrize("log", some(LOGS[::5], 2))
 def test_blocks_may_be_read_by_other_processes(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # five times, so that processes see enough lines of a kind to learn them
     data = log.read_bytes() * 5
