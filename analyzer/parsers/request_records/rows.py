@@ -90,7 +90,10 @@ class Rows:
 
     def stream(self, origin: str) -> Stream:
         """The stream of that name."""
-        return self.read.streams.setdefault(origin, Stream(origin, kind="requests"))
+        streams = self.read.streams
+        if origin not in streams:
+            streams[origin] = Stream(origin, kind="requests")
+        return streams[origin]
 
     def add(self, record: int, engine: str, row: Row, origin: str = "") -> None:
         """Take one request: columns of `requests`, `extra` as a dict; what follows from others is filled in."""

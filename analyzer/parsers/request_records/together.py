@@ -106,7 +106,7 @@ class FieldRows(Rows):
             return False
         for name in dict.fromkeys(name for row in texts for name in row):
             columns[name] = [row.get(name) for row in texts]
-        origins = [self.server(url) for url in fields["server"][0]] if "server" in fields else [""] * len(documents)
+        origins = [self.stream(self.server(url)).origin for url in fields["server"][0]] if "server" in fields else [""] * len(documents)
         self.add_columns(records, "client", columns, origins)
         return True
 
