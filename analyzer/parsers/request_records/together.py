@@ -106,9 +106,14 @@ class FieldRows(Rows):
             return False
         for name in dict.fromkeys(name for row in texts for name in row):
             columns[name] = [row.get(name) for row in texts]
-        origins = [self.stream(self.server(url)).origin for url in fields["server"][0]] if "server" in fields else [""] * len(documents)
-        self.add_columns(records, "client", columns, origins)
+        self.add_columns(records, "client", columns, self._origins_of(fields["server"][0] if "server" in fields else [None] * len(documents)))
         return True
+
+    def _origins_of(self, urls: Sequence[Any]) -> list[str]:
+        """The stream of each; those that are new come in the order of their records."""
+        texts = [url if isinstance(url, str) else None for url in urls]
+        known = {url: self.stream(self.server(url)).origin for url in dict.fromkeys(texts)}
+        return [known[url] for url in texts]
 
     def _add_alone(self, waiting: Sequence[_Waiting]) -> None:
         for record, keys, document, texts in waiting:
