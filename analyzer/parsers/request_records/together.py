@@ -106,7 +106,8 @@ class FieldRows(Rows):
             return False
         for name in dict.fromkeys(name for row in texts for name in row):
             columns[name] = [row.get(name) for row in texts]
-        self.add_columns(records, "client", columns, self._origins_of(fields["server"][0] if "server" in fields else [None] * len(documents)))
+        servers = fields["server"][0] if "server" in fields else [None] * len(documents)
+        self.add_columns(records, "client", columns, self._origins_of(servers))
         return True
 
     def _origins_of(self, urls: Sequence[Any]) -> list[str]:
