@@ -7,7 +7,7 @@ same. `request_row` reads all others, and reads these alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analyzer.formats.values import read_float
 from analyzer.parsers.reader import Given, SourceRead
 from analyzer.parsers.request_records.completion import Moments, Numbers, as_microseconds, rounded
 from analyzer.parsers.request_records.fields import COUNTS, DURATIONS, TIMES, Keys, fields_of, request_row
@@ -22,8 +23,8 @@ from analyzer.parsers.request_records.jsonlines import Document
 from analyzer.parsers.request_records.outcome import outcome
 from analyzer.parsers.request_records.rows import TOGETHER, Row, Rows
 from analyzer.parsers.request_records.texts import text_columns
-from analyzer.parsers.request_records.values import LONGEST_S, MOST, RANKS, request_id, scaled
-from analyzer.sources.timestamps import parse_iso
+from analyzer.parsers.request_records.values import LONGEST_S, MOST, NOTHING, RANKS, request_id, scaled
+from analyzer.sources.timestamps import parse_epoch, parse_iso
 
 _Column = tuple[Sequence[Any], float | None]
 """The values of many records, and seconds of their unit."""
@@ -130,10 +131,11 @@ def columns_of(fields: Mapping[str, _Column], rows: int) -> dict[str, Any] | Non
     columns: dict[str, Any] = {}
     for name, column in DURATIONS.items():
         if name in fields:
-            columns[column] = _durations(*fields[name])
+            values, unit = fields[name]
+            columns[column] = _durations(_read(values), unit)
     for name in (*COUNTS, "dp"):
         if name in fields:
-            columns[name] = _counts(fields[name][0], RANKS - 1 if name == "dp" else MOST)
+            columns[name] = _counts(_read(fields[name][0]), RANKS - 1 if name == "dp" else MOST)
     own: dict[str, Numbers | None] = {}
     for name, column in TIMES:
         if name in fields:
@@ -161,6 +163,20 @@ def columns_of(fields: Mapping[str, _Column], rows: int) -> dict[str, Any] | Non
             answered |= ~np.isnan(columns[column])
     columns["status"], columns["error"] = _outcomes(raw("status"), raw("error"), raw("pending"), answered.tolist())
     return columns
+
+
+def _read(values: Sequence[Any]) -> Sequence[Any]:
+    """`values` with numbers in the place of texts that say one."""
+    if str not in set(map(type, values)):
+        return values
+    return [_read_text(value.strip()) if isinstance(value, str) else value for value in values]
+
+
+def _read_text(text: str) -> float | str | None:
+    if text.lower() in NOTHING:
+        return None
+    number = read_float(text)
+    return text if number is None else number
 
 
 def _numbers(values: Sequence[Any], most: float) -> Numbers | None:
@@ -200,7 +216,7 @@ def _moments(values: Sequence[Any], unit: float | None) -> Moments | None:
     """Times of the wall clock; None when one is not surely such a time."""
     kinds = set(map(type, values))
     if unit is None and kinds <= {str, type(None)}:
-        return _iso_moments(values)
+        return _written_moments(values)
     numbers = _numbers(values, _MOST_EPOCH)
     if numbers is None:
         return None
@@ -213,13 +229,16 @@ def _moments(values: Sequence[Any], unit: float | None) -> Moments | None:
     return None
 
 
-def _iso_moments(values: Sequence[str | None]) -> Moments | None:
-    """Times from ISO stamps with a zone; what others mean depends on those before."""
-    parsed = [None if value is None else parse_iso(value.strip()) for value in values]
-    if any(value is not None and (moment is None or moment.tzinfo is None) for value, moment in zip(values, parsed, strict=True)):
-        return None
-    utc = [None if moment is None else moment.astimezone(UTC).replace(tzinfo=None) for moment in parsed]
-    return np.array(utc, "datetime64[us]")
+def _written_moments(values: Sequence[str | None]) -> Moments | None:
+    """Times from stamps with a zone and from epochs; what stamps without one mean depends on those before."""
+    moments: list[datetime | None] = []
+    for value in values:
+        text = "" if value is None else value.strip()
+        moment = parse_iso(text) or parse_epoch(text)
+        if (moment is None and text.lower() not in NOTHING) or (moment is not None and moment.tzinfo is None):
+            return None
+        moments.append(moment if moment is None else moment.astimezone(UTC).replace(tzinfo=None))
+    return np.array(moments, "datetime64[us]")
 
 
 def _own_times(values: Sequence[Any], unit: float | None) -> Numbers | None:

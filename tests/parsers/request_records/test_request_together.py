@@ -117,6 +117,18 @@ def test_stamps(stamps: list[datetime]) -> None:
     check([{"start": s.replace(tzinfo=None).isoformat(), "end": s.isoformat(), "ttft": 0.5} for s in stamps], keep_text=False)
 
 
+NUMBERS = st.integers(0, 10**6).map(str)
+TEXTS = st.one_of(NUMBERS, st.sampled_from(["", "null", " 7 ", "1e3", "-", "1.50", "NaN", "x", "-1", "2.5", None]))
+MILLISECONDS = st.integers(int(T0), int(T0) + 9).map(lambda s: f" {s}000")
+EPOCHS = st.one_of(st.floats(T0, T0 + 9).map(str), MILLISECONDS, st.sampled_from(["-", "", "12"]))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(EPOCHS, TEXTS, TEXTS, TEXTS, TEXTS), min_size=1, max_size=9))
+def test_numbers_as_texts(cells: list[tuple[str | None, ...]]) -> None:
+    check([dict(zip(("start", "ttft", "latency_ms", "prompt_tokens", "dp"), values, strict=True)) for values in cells], keep_text=False)
+
+
 def test_one_odd_record_leaves_the_others_together() -> None:
     records = [{"send": T0 + i, "ttft": 0.5, "e2e": 1.0} for i in range(200)]
     records[120]["e2e"] = -1
