@@ -14,8 +14,6 @@ import click
 from analyzer.errors import KvpmError
 from analyzer.reading import moment
 from analyzer.sources.discover import Input
-from analyzer.sources.prometheus_api import PrometheusOptions, source_name
-from analyzer.sources.prometheus_server import PrometheusInput
 
 F = TypeVar("F", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -46,6 +44,10 @@ class ServerOptions:
             if any((self.match, self.since, self.until, self.step, self.header, self.header_env, self.bearer_token_file, self.user)):
                 raise KvpmError("options for a Prometheus server without --prometheus", hint="name it: --prometheus http://HOST:9090")
             return []
+        # most ingest files, without what talks to servers
+        from analyzer.sources.prometheus_api import PrometheusOptions, source_name
+        from analyzer.sources.prometheus_server import PrometheusInput
+
         options = PrometheusOptions(
             self.prometheus,
             match=self.match,

@@ -25,6 +25,17 @@ _RID = re.compile(r"[\w.:-]{1,200}", re.ASCII)
 # No request takes a year: such a number is no duration.
 _LONGEST_S = 31_536_000
 
+# Columns, and what SGLang's `meta_info` calls them.
+_COUNTS = (
+    ("prompt_tokens", "prompt_tokens"),
+    ("output_tokens", "completion_tokens"),
+    ("cached_tokens", "cached_tokens"),
+    ("retractions", "num_retractions"),
+    ("retractions", "total_retractions"),
+)
+_DURATIONS = (("queue_s", "queue_time"), ("ttft_s", "first_token_latency"), ("e2e_s", "e2e_latency"))
+_TIERS = (("cached_device_tokens", "device"), ("cached_host_tokens", "host"), ("cached_storage_tokens", "storage"))
+
 # Requests that were received and never ended are held until the end; this bounds the memory for them.
 MAX_OPEN = 200_000
 
@@ -57,33 +68,29 @@ def meta_values(text: str) -> Row:
     asked = document.get("obj")
     sampling = asked.get("sampling_params") if isinstance(asked, dict) else None
     if isinstance(sampling, dict):
-        row |= _count("max_new_tokens", sampling.get("max_new_tokens"))
+        asked_for = sampling.get("max_new_tokens")
+        if _is_count(asked_for):
+            row["max_new_tokens"] = asked_for
     return row | meta_columns(meta)
 
 
 def meta_columns(meta: dict[str, Any]) -> Row:
     """What SGLang's `meta_info` of a response tells, in column names; what it does not tell is left out."""
     row: Row = {}
-    for column, key in (
-        ("prompt_tokens", "prompt_tokens"),
-        ("output_tokens", "completion_tokens"),
-        ("cached_tokens", "cached_tokens"),
-        ("retractions", "num_retractions"),
-        ("retractions", "total_retractions"),
-    ):
-        row |= _count(column, meta.get(key))
-    for column, key in (
-        ("queue_s", "queue_time"),
-        ("ttft_s", "first_token_latency"),
-        ("e2e_s", "e2e_latency"),
-    ):
+    for column, key in _COUNTS:
         value = meta.get(key)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _LONGEST_S:
+        if _is_count(value):
+            row[column] = value
+    for column, key in _DURATIONS:
+        value = meta.get(key)
+        if type(value) in (float, int) and 0 <= value < _LONGEST_S:
             row[column] = float(value)
     details = meta.get("cached_tokens_details")
     if isinstance(details, dict):
-        for tier in ("device", "host", "storage"):
-            row |= _count(f"cached_{tier}_tokens", details.get(tier))
+        for column, tier in _TIERS:
+            value = details.get(tier)
+            if _is_count(value):
+                row[column] = value
     for column, key in (("arrival_ts", "request_received_ts"), ("finish_ts", "request_finished_ts")):
         moment = parse_epoch(meta.get(key))
         if moment is not None:
@@ -112,9 +119,9 @@ def _end(reason: object) -> Row:
     return {"status": "aborted"}
 
 
-def _count(column: str, value: object) -> Row:
-    """{column: value} when it is a count that a column can hold."""
-    return {column: value} if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62 else {}
+def _is_count(value: Any) -> bool:
+    """True for a count that a column can hold."""
+    return type(value) is int and 0 <= value < 1 << 62
 
 
 def _forward(kind: str | None, queue_s: float | None, forward_s: float) -> Row:

@@ -100,6 +100,8 @@ def _zone(text: str | None) -> timezone | None:
 
 def parse_epoch(value: object) -> datetime | None:
     """Epoch seconds, milliseconds, microseconds or nanoseconds, told by size; None for anything else."""
+    if type(value) is float and 1.4e9 < value < 4.2e9:
+        return EPOCH + timedelta(seconds=value)
     if isinstance(value, str):
         if not re.fullmatch(r"\d{10}(?:\.\d+)?|\d{13}|\d{16}|\d{19}", value):
             return None
@@ -111,7 +113,7 @@ def parse_epoch(value: object) -> datetime | None:
     for scale in (1, 1_000, 1_000_000, 1_000_000_000):
         seconds = value / scale
         if 1.4e9 < seconds < 4.2e9:
-            return datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds)
+            return EPOCH + timedelta(seconds=seconds)
     return None
 
 

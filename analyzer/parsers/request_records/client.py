@@ -8,7 +8,7 @@ from analyzer.parsers.reader import Given, SourceRead
 from analyzer.parsers.request_records.fields import client_fields, known_keys
 from analyzer.parsers.request_records.growing import growing_records
 from analyzer.parsers.request_records.jsonlines import Document, glance
-from analyzer.parsers.request_records.together import ClientRows
+from analyzer.parsers.request_records.together import FieldRows
 from analyzer.parsers.request_records.values import address
 
 # What a log record has; a client's measurement has none.
@@ -43,7 +43,7 @@ class ClientRecords:
     def read(self, given: Given) -> SourceRead:
         """One row a line."""
         servers = (address(client_fields(d).get("server", (None,))[0]) for d in glance(given.head).records)
-        rows = ClientRows(given, self.name, {s for s in servers if s})
+        rows = FieldRows(given, self.name, {s for s in servers if s}, known_keys)
         for record, document in growing_records(given, rows, _is_record):
             rows.take(record, document)
         return rows.result("no request in it")

@@ -10,7 +10,6 @@ from typing import Any
 
 from analyzer.parsers.request_records.outcome import outcome
 from analyzer.parsers.request_records.rows import Row
-from analyzer.parsers.request_records.texts import text_columns
 from analyzer.parsers.request_records.values import Values, request_id
 from analyzer.sources.timestamps import parse_epoch
 
@@ -91,17 +90,26 @@ def known_keys(keys: tuple[str, ...]) -> tuple[tuple[str, str, float | None], ..
     return tuple((key, *found) for key, found in known if found is not None)
 
 
+Keys = tuple[tuple[str, str, float | None], ...]
+"""(key, canonical name, unit) of the keys of a record that mean something."""
+
+
 def client_fields(document: Mapping[str, Any]) -> Fields:
-    """The fields of a record by the usual names; of two that mean the same, the first with a value."""
+    """The fields of a record by the usual names."""
+    return fields_of(document, known_keys(tuple(document)))
+
+
+def fields_of(document: Mapping[str, Any], keys: Keys) -> Fields:
+    """The fields of a record; of two that mean the same, the first with a value."""
     found: Fields = {}
-    for key, name, unit in known_keys(tuple(document)):
+    for key, name, unit in keys:
         if name not in found or found[name][0] is None:
             found[name] = document[key], unit
     return found
 
 
-def request_row(values: Values, fields: Fields, *, keep_text: bool) -> Row:
-    """The columns of one request; `server` and the record's number are the caller's."""
+def request_row(values: Values, fields: Fields) -> Row:
+    """The columns of one request; `server`, texts and the record's number are the caller's."""
     row: Row = {}
     for name, column in DURATIONS.items():
         if name in fields:
@@ -120,7 +128,7 @@ def request_row(values: Values, fields: Fields, *, keep_text: bool) -> Row:
     row["dp"] = None if rank is None else values.rank(rank)
     answered = any(row.get(c) is not None for c in ("ttft_s", "first_token_ts", "e2e_s", "finish_ts"))
     row["status"], row["error"] = outcome(_raw(fields, "status"), _raw(fields, "error"), _raw(fields, "pending"), answered)
-    return row | text_columns(_raw(fields, "prompt"), _raw(fields, "output"), keep_text)
+    return row
 
 
 def _raw(fields: Fields, name: str) -> Any:

@@ -8,10 +8,11 @@ from typing import Any
 
 from analyzer.errors import KvpmError
 from analyzer.parsers.reader import Given, SourceRead
-from analyzer.parsers.request_records.fields import SYNONYMS, Fields, request_row, unit_of
+from analyzer.parsers.request_records.fields import SYNONYMS, unit_of
 from analyzer.parsers.request_records.jsonlines import Document, glance, json_records
 from analyzer.parsers.request_records.rows import Rows
 from analyzer.parsers.request_records.table import header_of, is_table, table_records
+from analyzer.parsers.request_records.together import FieldRows
 from analyzer.parsers.request_records.values import address
 
 # Records looked at to learn the columns: a column may be missing from some.
@@ -46,15 +47,13 @@ def has_column(head: str, columns: Iterable[str]) -> bool:
 
 def _read(given: Given, columns: Mapping[str, str]) -> SourceRead:
     name = GenericRecords.name
-    rows = Rows(given, name, "client", _servers(given, columns))
+    units = tuple((field, field, unit_of(column)) for field, column in columns.items())
+    rows = FieldRows(given, name, _servers(given, columns), lambda _: units)
     records = _records(given, rows)
     first = list(islice(records, _FIRST))
     _check(given.name, columns, [document for _, document in first])
-    units = {field: unit_of(column) for field, column in columns.items()}
     for record, document in chain(first, records):
-        fields: Fields = {field: (_lookup(document, column), units[field]) for field, column in columns.items()}
-        row = request_row(rows.values, fields, keep_text=rows.keep_text)
-        rows.add(record, "client", row, rows.server(fields.get("server", (None, None))[0]))
+        rows.take(record, {field: _lookup(document, column) for field, column in columns.items()})
     return rows.result("no record in it")
 
 

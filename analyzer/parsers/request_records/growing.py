@@ -47,6 +47,7 @@ def growing_records(
     def stop(at: Stop) -> None:
         remembered = {} if memory is None else memory.state()
         # what servers there are is told by the beginning, which has to be there
+        rows.store()
         whole_head = given.resume is not None or len(given.head) >= HEAD_CHARACTERS
         if at.held or remembered is None or not whole_head:
             return

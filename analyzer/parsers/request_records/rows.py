@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import UTC
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analyzer.parsers.arguments import argument_facts
 from analyzer.parsers.reader import Given, SourceRead
+from analyzer.parsers.request_records.completion import as_array, completed
 from analyzer.parsers.request_records.values import Values, address
 from analyzer.parsers.resume import alive, plain
 from analyzer.sources.pieces import LineCounts
-from analyzer.trace.schema import TABLES
 from analyzer.trace.streams import Stream
 
 Row = dict[str, Any]
+# So many are stored at once.
+TOGETHER = 1000
 
 
 class Rows:
@@ -39,9 +41,11 @@ class Rows:
         self.values = Values(self.read.counts, given.options)
         self.keep_text = given.options.keep_text
         self.added = 0
+        self._rows: list[tuple[int, str, str, Row]] = []
 
     def state(self) -> dict[str, Any]:
-        """What was learned, as plain JSON."""
+        """What was learned, as plain JSON; all that was taken is in the spool by then."""
+        self.store()
         read = self.read
         return {
             "several": self._several,
@@ -86,43 +90,47 @@ class Rows:
 
     def stream(self, origin: str) -> Stream:
         """The stream of that name."""
-        return self.read.streams.setdefault(origin, Stream(origin, kind="requests"))
+        streams = self.read.streams
+        if origin not in streams:
+            streams[origin] = Stream(origin, kind="requests")
+        return streams[origin]
 
     def add(self, record: int, engine: str, row: Row, origin: str = "") -> None:
         """Take one request: columns of `requests`, `extra` as a dict; what follows from others is filled in."""
-        complete(row)
-        extra = {k: v for k, v in (row.pop("extra", None) or {}).items() if v is not None}
-        row |= {
-            "source_id": self._given.source_id,
-            "record": record,
-            "engine": engine,
-            "stream": origin,
-            "observer": row.get("observer", self._observer),
-            "extra": list(extra.items()) or None,
-        }
+        extra = row.get("extra")
+        if extra is not None:
+            row["extra"] = [(k, v) for k, v in extra.items() if v is not None] or None
+        self._count(1)
         self._learn(engine, origin)
-        for moment in (row.get("arrival_ts"), row.get("finish_ts")):
-            self._see(moment)
-        self.added += 1
-        self.read.counts.records += 1
-        self._given.spool.add("requests", row)
+        self._rows.append((record, engine, origin, row))
+        if len(self._rows) >= TOGETHER:
+            self.store()
 
-    def add_together(self, records: list[int], engine: str, rows: list[Row], origins: list[str]) -> None:
-        """Take many requests that `complete` has been through: all with the same columns, in the same order, and without `extra`."""
-        schema = TABLES["requests"].arrow
-        same = {"source_id": self._given.source_id, "engine": engine, "observer": self._observer}
-        arrays = {name: pa.DictionaryArray.from_arrays(np.zeros(len(rows), np.int32), [value]) for name, value in same.items()}
-        arrays |= {"record": pa.array(records, pa.int64()), "stream": pa.array(origins, pa.string())}
-        columns = dict(zip(rows[0], zip(*(row.values() for row in rows), strict=True), strict=True))
-        arrays |= {name: pa.array(values, schema.field(name).type) for name, values in columns.items()}
+    def store(self) -> None:
+        """Put what was taken into the spool."""
+        if not self._rows:
+            return
+        records, engines, origins, rows = zip(*self._rows, strict=True)
+        self._rows = []
+        names = dict.fromkeys(name for row in rows for name in row)
+        self._store(records, engines, origins, {name: [row.get(name) for row in rows] for name in names})
+
+    def add_columns(self, records: Sequence[int], engine: str, columns: Mapping[str, Any], origins: Sequence[str]) -> None:
+        """Take many requests: columns of `requests`, as numpy arrays or lists."""
+        self.store()
+        self._count(len(records))
         for origin in dict.fromkeys(origins):
             self._learn(engine, origin)
-        for column in ("arrival_ts", "finish_ts"):
-            moments = [moment for moment in columns[column] if moment is not None]
-            for moment in (min(moments), max(moments)) if moments else ():
-                self._see(moment)
-        self.added += len(rows)
-        self.read.counts.records += len(rows)
+        self._store(records, [engine] * len(records), origins, columns)
+
+    def _store(self, records: Sequence[int], engines: Sequence[str], origins: Sequence[str], columns: Mapping[str, Any]) -> None:
+        given = {"record": records, "engine": engines, "stream": origins, **columns}
+        arrays = completed({name: as_array(name, values) for name, values in given.items()}, len(records))
+        arrays["source_id"] = pa.repeat(self._given.source_id, len(records))
+        arrays["observer"] = pa.repeat(self._observer, len(records))
+        for name in ("arrival_ts", "finish_ts"):
+            if name in arrays:
+                self._see(arrays[name])
         self._given.spool.add_batch("requests", pa.RecordBatch.from_pydict(arrays))
 
     def arguments(self, record: int, engine: str, arguments: Any, origin: str = "") -> None:
@@ -150,6 +158,7 @@ class Rows:
 
     def result(self, nothing: str) -> SourceRead:
         """What was read; without any row the source is of no use, and `nothing` says what it holds instead."""
+        self.store()
         read, counts = self.read, self.read.counts
         if not self.added:
             read.usable, read.nothing = False, nothing if counts.matched else "no whole record"
@@ -173,39 +182,19 @@ class Rows:
             self.read.engines.add(engine)
             stream.engines.add(engine)
 
-    def _see(self, moment: datetime | None) -> None:
-        if moment is not None:
+    def _count(self, rows: int) -> None:
+        self.added += rows
+        self.read.counts.records += rows
+
+    def _see(self, moments: pa.Array) -> None:
+        ends = pc.min_max(moments).as_py()
+        if ends["min"] is not None:
+            first, last = ends["min"].astimezone(UTC), ends["max"].astimezone(UTC)
             read = self.read
-            read.first_ts = moment if read.first_ts is None else min(read.first_ts, moment)
-            read.last_ts = moment if read.last_ts is None else max(read.last_ts, moment)
+            read.first_ts = first if read.first_ts is None else min(read.first_ts, first)
+            read.last_ts = last if read.last_ts is None else max(read.last_ts, last)
 
 
 @lru_cache(maxsize=1024)
 def _address(url: str) -> tuple[str, int] | None:
     return address(url)
-
-
-def complete(row: Row) -> None:
-    """Fill in what follows from other columns of a request row: times, durations, `clock` and `ts`."""
-    arrival: datetime | None = row.get("arrival_ts")
-    if arrival is not None:
-        _fill_pair(row, arrival, "first_token_ts", "ttft_s")
-        if row.get("status") != "unfinished":
-            _fill_pair(row, arrival, "finish_ts", "e2e_s")
-    e2e, ttft = row.get("e2e_s"), row.get("ttft_s")
-    if row.get("decode_s") is None and row.get("status") == "finished" and e2e is not None and ttft is not None and e2e >= ttft:
-        row["decode_s"] = round(e2e - ttft, 9)
-    decode, tokens = row.get("decode_s"), row.get("output_tokens")
-    if row.get("itl_mean_s") is None and decode is not None and tokens is not None and tokens >= 2:
-        row["itl_mean_s"] = round(decode / (tokens - 1), 9)
-    if row.get("status") == "aborted" and row.get("error") is None:
-        row["error"] = "abort"
-    row["ts"] = arrival or row.get("finish_ts")
-    row["clock"] = "wall" if row["ts"] is not None else "order" if row.get("arrival_rel_s") is None else "monotonic"
-
-
-def _fill_pair(row: Row, arrival: datetime, moment: str, duration: str) -> None:
-    if row.get(moment) is None and row.get(duration) is not None:
-        row[moment] = arrival + timedelta(seconds=row[duration])
-    elif row.get(duration) is None and row.get(moment) is not None and row[moment] >= arrival:
-        row[duration] = (row[moment] - arrival).total_seconds()

@@ -28,7 +28,7 @@ def _is_record(document: Document) -> bool:
 
 def meta_extra(meta: dict[str, Any]) -> dict[str, str | None]:
     """The numbers of `meta_info` that have no column."""
-    return {key: finite(meta.get(key)) for key in _EXTRA}
+    return {key: finite(meta[key]) for key in _EXTRA if key in meta}
 
 
 class SglangMetricsFile:

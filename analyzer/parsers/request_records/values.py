@@ -21,7 +21,7 @@ from analyzer.sources.timestamps import Clock, parse_epoch, parse_iso
 # An id is kept only when it cannot be anything else; users may send any text as one.
 _RID = re.compile(r"[\w.:-]{1,200}", re.ASCII)
 _HOST = re.compile(r"[\w.-]{1,253}|[0-9a-f:.]{2,45}", re.ASCII)
-_NOTHING = frozenset(("", "null", "none", "nan", "n/a", "-"))
+NOTHING = frozenset(("", "null", "none", "nan", "n/a", "-"))
 # No server has more of anything, and no request takes a year.
 MOST = 1e12
 LONGEST_S = 31_536_000.0
@@ -38,7 +38,9 @@ class Values:
 
     def number(self, value: object, scale: float = 1.0, most: float = MOST) -> float | None:
         """A finite number from zero to `most`, multiplied by `scale` first."""
-        if value is None or (isinstance(value, str) and value.strip().lower() in _NOTHING):
+        if type(value) is float and scale == 1.0 and 0 <= value <= most:
+            return value
+        if value is None or (isinstance(value, str) and value.strip().lower() in NOTHING):
             return None
         number = read_float(value.strip()) if isinstance(value, str) else value
         if not isinstance(number, (int, float)) or isinstance(number, bool) or not 0 <= number <= 1e21:
@@ -52,6 +54,8 @@ class Values:
 
     def count(self, value: object) -> int | None:
         """A whole number."""
+        if type(value) is int and 0 <= value <= MOST:
+            return value
         number = self.number(value)
         if number is None:
             return None

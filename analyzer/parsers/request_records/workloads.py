@@ -49,7 +49,7 @@ class Mooncake:
 def _hashes(value: Any) -> list[int] | None:
     if not isinstance(value, list) or not value:
         return None
-    fit = all(isinstance(v, int) and not isinstance(v, bool) and -(1 << 63) <= v < 1 << 63 for v in value)
+    fit = set(map(type, value)) == {int} and min(value) >= -(1 << 63) and max(value) < 1 << 63
     return value if fit else None
 
 
