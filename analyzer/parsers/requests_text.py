@@ -83,7 +83,7 @@ def meta_columns(meta: dict[str, Any]) -> Row:
             row[column] = value
     for column, key in _DURATIONS:
         value = meta.get(key)
-        if type(value) in (float, int) and 0 <= value < _LONGEST_S:
+        if (type(value) is float or type(value) is int) and 0 <= value < _LONGEST_S:
             row[column] = float(value)
     details = meta.get("cached_tokens_details")
     if isinstance(details, dict):
