@@ -336,11 +336,12 @@ def test_a_pipe_is_read_from_its_first_byte(kvpm: Run, tmp_path: Path) -> None:
     cap = (SAMPLES / "recorded_cap_bound" / "server.log").read_bytes()
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_bytes, args=(cap,))
+    # a command that fails before it opens the pipe leaves the writer waiting for ever
+    writer = threading.Thread(target=pipe.write_bytes, args=(cap,), daemon=True)
     writer.start()
     code, out, err = kvpm("diagnose", str(pipe), "--year", "2026", "--json")
-    writer.join()
     assert code == 0, err
+    writer.join()
     document = json.loads(out)
     assert document["verdict"]["cause"] == "cap_bound"
     assert document["sources"][0]["lines"] == cap.count(b"\n")

@@ -50,6 +50,8 @@ def run_script(script: str, folder: Path, programs: Path, environment: dict[str,
                 text=True,
             )
         )
+        # where a command raises here, the script ends with it
+        stack.callback(shell.kill)
         told: list[str] = []
 
         def listen() -> None:
@@ -58,7 +60,7 @@ def run_script(script: str, folder: Path, programs: Path, environment: dict[str,
             with socket.socket(socket.AF_UNIX) as last:
                 last.connect(address)
 
-        reader = Thread(target=listen)
+        reader = Thread(target=listen, daemon=True)
         reader.start()
         while _answered(listener):
             pass
