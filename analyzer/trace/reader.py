@@ -77,13 +77,14 @@ class Trace:
         # what does not fit goes there, and not into the folder one happens to work in
         spill = f"{tempfile.gettempdir()}/kvpm-{os.getpid()}-{id(self)}".replace("'", "''")
         self.con.execute(f"SET temp_directory = '{spill}'")
-        # what is thought to be a few rows may be millions: joins to the row before are never made by comparing all with all
-        self.con.execute("SET asof_loop_join_threshold = 0")
         stored = [f for table in TABLES for f in self.manifest.files_of(table)]
         # of a small trace planning is most of the work: a second thread only waits, and what is computed once is planned once
         self._small = small = sum(f.rows for f in stored) <= SMALL_ROWS
         if small:
             self.con.execute("SET threads = 1")
+        else:
+            # what is thought to be a few rows may be millions: joins to the row before are not made by comparing all with all
+            self.con.execute("SET asof_loop_join_threshold = 0")
         for name, moment in (("since", since), ("until", until)):
             text = "NULL" if moment is None else f"TIMESTAMPTZ '{moment.isoformat()}'"
             self.con.execute(f"SET VARIABLE {name} = {text}")

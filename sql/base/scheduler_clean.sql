@@ -5,7 +5,7 @@
 -- `dp` is 0 where no rank was printed; `pool_usage` is the fullest pool (full attention, sliding window, mamba).
 -- `kv_usage_before_batch` marks SGLang prefill lines (up to 0.5.7) that do not count their own batch yet.
 CREATE OR REPLACE VIEW scheduler_clean AS
-WITH inside AS NOT MATERIALIZED (
+WITH inside AS (
     SELECT *, coalesce(tp, 0)::BIGINT * 4294967296 + coalesce(pp, 0)::BIGINT * 65536 + coalesce(ep, 0)::BIGINT AS place
     FROM scheduler
     WHERE kind IN ('prefill', 'decode', 'stats', 'iteration')
@@ -15,7 +15,7 @@ WITH inside AS NOT MATERIALIZED (
 reporters AS (
     SELECT instance, run_id, coalesce(dp, 0) AS of_dp, min(place) AS place FROM inside GROUP BY ALL
 ),
-lines AS NOT MATERIALIZED (
+lines AS (
     SELECT
         i.* EXCLUDE (place, dp),
         coalesce(i.dp, 0)::INTEGER AS dp,
@@ -32,7 +32,7 @@ lines AS NOT MATERIALIZED (
     JOIN reporters AS r
         ON i.instance IS NOT DISTINCT FROM r.instance AND i.run_id IS NOT DISTINCT FROM r.run_id AND coalesce(i.dp, 0) = r.of_dp AND i.place = r.place
 ),
-either_one AS NOT MATERIALIZED (
+either_one AS (
     FROM lines
     UNION ALL BY NAME
     SELECT
@@ -72,10 +72,10 @@ telling AS (
 chosen AS (
     SELECT instance, arg_max(basis, (complete, reports, basis = 'log')) AS basis FROM telling GROUP BY instance
 ),
-first_choice AS NOT MATERIALIZED (
+first_choice AS (
     SELECT b.* FROM either_one AS b JOIN chosen AS c ON b.instance = c.instance AND b.basis = c.basis
 ),
-second_choice AS NOT MATERIALIZED (
+second_choice AS (
     SELECT b.* FROM either_one AS b JOIN chosen AS c ON b.instance = c.instance AND b.basis <> c.basis
 ),
 moments AS (
