@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -109,7 +108,7 @@ class Trace:
 
     def keep(self, views: Collection[str]) -> None:
         """Compute these views now, once: each is going to be asked for every instance."""
-        made = {found[1]: s for s in _library(keep_all=True) if (found := _MADE.search(s.query))}
+        made = {found[1]: s for s in _library(self.con, keep_all=True) if (found := _MADE.search(s.query))}
         for (view,) in self.con.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall():
             if view in views:
                 self.con.execute(f"DROP VIEW {view}")
@@ -118,7 +117,7 @@ class Trace:
     def use_buckets(self, bucket_s: int) -> None:
         """From now on `timeline`, and what it is made from, has buckets of that many seconds, however long the trace is."""
         self.con.execute(f"SET VARIABLE bucket_s = {bucket_s}::INTEGER")
-        for statement in _bucketed(self._small):
+        for statement in _bucketed(self.con, self._small):
             self.con.execute(statement)
 
     def close(self) -> None:
@@ -160,22 +159,28 @@ _MADE = re.compile(r"^CREATE OR REPLACE (?:VIEW|TABLE) (\w+) AS$", re.MULTILINE)
 _CREATE = re.compile(r"^CREATE OR REPLACE VIEW (\w+) AS$", re.MULTILINE)
 
 
-@cache
-def _library(keep_all: bool) -> tuple[duckdb.Statement, ...]:
-    """The SQL library in its order, parsed once in a process, however many traces it opens: that is a sixth of the work for a small one."""
+_LIBRARY: dict[bool, tuple[duckdb.Statement, ...]] = {}
 
+
+def _library(con: duckdb.DuckDBPyConnection, keep_all: bool) -> tuple[duckdb.Statement, ...]:
+    """The SQL library in its order, parsed once in a process, however many traces it opens: that is a sixth of the work for a small one."""
+    if keep_all not in _LIBRARY:
+        _LIBRARY[keep_all] = tuple(_statements(con, keep_all))
+    return _LIBRARY[keep_all]
+
+
+def _statements(con: duckdb.DuckDBPyConnection, keep_all: bool) -> Iterator[duckdb.Statement]:
     def made(view: re.Match[str]) -> str:
         kept = view[1] in _KEPT or (keep_all and view[1] not in _NEVER_KEPT)
         return f"CREATE OR REPLACE TABLE {view[1]} AS" if kept else view[0]
 
-    with duckdb.connect(":memory:") as con:
-        return tuple(statement for file in sql_files() for statement in con.extract_statements(_CREATE.sub(made, file.text)))
+    for file in sql_files():
+        yield from con.extract_statements(_CREATE.sub(made, file.text))
 
 
-@cache
-def _bucketed(keep_all: bool) -> tuple[duckdb.Statement, ...]:
+def _bucketed(con: duckdb.DuckDBPyConnection, keep_all: bool) -> tuple[duckdb.Statement, ...]:
     """The part of the library that goes from the width of a bucket to the timeline, in its order."""
-    made = {found[1]: s for s in _library(keep_all) if (found := _MADE.search(s.query))}
+    made = {found[1]: s for s in _library(con, keep_all) if (found := _MADE.search(s.query))}
     reads = {name: {w for w in re.findall(r"\w+", s.query) if w in made and w != name} for name, s in made.items()}
     below, above = {"timeline"}, {"_bucket"}
     for name in reversed(made):
@@ -189,5 +194,5 @@ def _bucketed(keep_all: bool) -> tuple[duckdb.Statement, ...]:
 
 def create_views(con: duckdb.DuckDBPyConnection, keep_all: bool = False) -> None:
     """Make every view of the SQL library on a connection that has the tables; `keep_all` computes each once, now."""
-    for statement in _library(keep_all):
+    for statement in _library(con, keep_all):
         con.execute(statement)
